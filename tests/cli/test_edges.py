@@ -186,10 +186,30 @@ def test_a_run_out_of_time_is_advised_to_get_more(shell: Shell) -> None:
     assert "--retry-failed" in got.err
 
 
+def test_the_reason_of_a_retry_is_given_once(shell: Shell) -> None:
+    """The next ones of the same call with the same reason say so; the call is counted once."""
+    limit = {
+        "when": {"task": "t1"},
+        "times": 3,
+        "reply": {"error": {"status": 429, "retry_after": 0, "message": "slowly"}},
+    }
+    got = shell("run", "Say it", "--model", shell.script(planned(task("t1")), limit))
+    lines = [line.split(" s  ")[1] for line in got.err.splitlines() if "sent again" in line]
+    assert [line.removeprefix("t1: the call is sent again ") for line in lines] == [
+        "(1): slowly",
+        "(2): the same error",
+        "(3): the same error",
+    ]
+    assert "2 calls" in got.err
+
+
 @pytest.mark.slow
 def test_a_long_wait_for_a_provider_is_announced(shell: Shell) -> None:
     """The line says how long; a short one is not worth it."""
-    for seconds, line in ((1.2, "t1 tries again in 1."), (0.1, "t1 tries again: slowly")):
+    for seconds, line in (
+        (1.2, "t1: the call is sent again (1) in 1."),
+        (0.1, "t1: the call is sent again (1): slowly"),
+    ):
         limit = {"status": 429, "retry_after": seconds, "message": "slowly"}
         model = shell.script(planned(task("t1")), {"when": {"task": "t1"}, "times": 1, "reply": {"error": limit}})
         got = shell("run", "Say it", "--model", model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -99,6 +100,22 @@ def test_cancel_of_a_run_whose_process_died_puts_it_on_the_record(shell: Shell) 
     assert "has ended already: cancelled" in shell("cancel", "last").err
 
 
+def test_the_rows_of_a_resumed_run_add_up_to_its_total(shell: Shell) -> None:
+    """Calls that were in flight when the process died, and the supervisor's own, have a row; so has `show --watch`."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow()))
+    child.kill()
+    finished(child)
+    fast(shell)
+    report = shell("resume", "last", "--json").json
+    shown = shell("show", "last").out
+    total = report["usage"]["input_tokens"] + report["usage"]["output_tokens"]
+    figures = [re.search(r"^(?:t\d|rest) .*?(\d[\d,]{2,})  ", line) for line in shown.splitlines()]
+    rows = [int(found[1].replace(",", "")) for found in figures if found]
+    assert len(rows) == 3
+    assert sum(rows) == total
+    assert f"{total:,} tokens" in shown
+
+
 def test_cancel_of_an_ended_run_says_so(shell: Shell) -> None:
     """Nothing changes and the exit code is 0."""
     shell("run", "Say it", "--model", shell.script())
@@ -140,6 +157,8 @@ def test_rerun_makes_a_new_run_and_reuses_what_has_not_changed(shell: Shell, mon
     monkeypatch.setenv("CHARGEHAND_MODEL", f"scripted:{shell.folder / 'script.json'}")
     got = shell("rerun", "last")
     assert (got.code, got.out) == (0, ANSWER)
+    assert "t1 done (reused): Done." in got.err
+    assert "reused     t1/1/model/1: the result of run " in shell("show", "last", "t1").out
     assert len(shell("runs", "--json").json["runs"]) == 2
 
 

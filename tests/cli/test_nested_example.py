@@ -40,3 +40,16 @@ def test_every_team_of_the_example_passes_its_check(shell: Shell) -> None:
     """Also on its own."""
     for name in ("office", "research", "analysis", "report"):
         assert shell("check", str(EXAMPLE / name)).code == 0
+
+
+def test_a_nested_team_counts_for_its_task_wherever_it_is_shown(shell: Shell) -> None:
+    """The record's summary, which the live table and the page show, and the outcomes have the same figures."""
+    report = shell(
+        "run", "Should the town build a cycle path on Mill Road?", "--with", str(EXAMPLE / "material"),
+        "--team", str(EXAMPLE / "office"), "--model", f"scripted:{EXAMPLE / 'script.json'}", "--json",
+    ).json  # fmt: skip
+    shown = {each["id"]: each["tokens"] for each in shell("trace", "last").json["summary"]["tasks"]}
+    for outcome in report["outcomes"]:
+        usage = outcome["usage"]
+        assert shown[outcome["task"]] == usage["input_tokens"] + usage["output_tokens"]
+        assert shown[outcome["task"]] > 0

@@ -28,10 +28,14 @@ def test_models_say_which_key_is_set_and_never_the_key(shell: Shell, monkeypatch
 
 
 def test_models_without_any_say_how_to_get_one(shell: Shell) -> None:
-    """Exit code 0: asking is no mistake."""
+    """Exit code 2, as for a missing key, and the variable of each provider's key."""
     got = shell("models")
-    assert got.code == 0
-    assert "No model is configured" in got.out
+    assert got.code == 2
+    assert "ANTHROPIC_API_KEY is not set" in got.out
+    assert "ollama" in got.out
+    assert "No model is configured" in got.err
+    listed = shell("models", "--json")
+    assert (listed.code, listed.json["models"]) == (2, [])
 
 
 def test_teams_lists_those_that_ship_and_those_in_the_folder(shell: Shell) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -267,6 +268,24 @@ def work(worker: AnalyzerWorker, context: object):
             return await worker.work(Assignment(task, 1, {}), engine)
 
     return asyncio.run(main())
+
+
+class FixedTimes:
+    """An engine whose analyses take the seconds that are given for each analyzer."""
+
+    def __init__(self, **seconds: float) -> None:
+        self.seconds = seconds
+
+    async def perform(self, key: str, effect: Analysis) -> AnalysisResult:
+        return AnalysisResult(seconds=self.seconds[effect.analyzer], waiting_s=0.5)
+
+
+def test_analyzers_at_work_together_took_as_long_as_the_longest(reader: Reader) -> None:
+    """The time of a task is never longer than the run took."""
+    task = Task(id="t1", worker="w", instruction="Look.", context={"root": str(reader.root), "files": ["a.txt"]})
+    engine: Any = FixedTimes(each=3.0, whole=2.0)
+    outcome = asyncio.run(AnalyzerWorker("w", ("each", "whole")).work(Assignment(task, 1, {}), engine))
+    assert (outcome.usage.seconds, outcome.usage.waiting_s) == (3.0, 0.5)
 
 
 def test_a_worker_runs_its_analyzers_and_stamps_its_task(reader: Reader) -> None:

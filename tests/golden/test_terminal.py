@@ -54,7 +54,12 @@ def _events() -> list[Any]:
             "decision",
             "payments",
             3.3,
-            {"key": "k", "decision": "transport_retry", "value": {"after_s": 4.0}, "reason": "Too many requests"},
+            {
+                "key": "payments/1/model/1/retry/1",
+                "decision": "transport_retry",
+                "value": {"after_s": 4.0},
+                "reason": "Too many requests",
+            },
         ),
         (
             "tool_called",

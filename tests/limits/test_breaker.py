@@ -53,9 +53,9 @@ def test_every_change_says_its_name_its_state_and_why() -> None:
     trial = breaker.begin(3.5)
     changes += [trial.change, breaker.record_success(trial)]
     assert changes == [
-        BreakerChange("worker:writer", "open", "2 errors in a row, the last: bang; tried again in 1 s"),
+        BreakerChange("worker:writer", "open", "for 1 s after 2 errors in a row: bang"),
         BreakerChange("worker:writer", "half_open", "one call is tried after 1 s"),
-        BreakerChange("worker:writer", "open", "the trial call failed: still; tried again in 2 s"),
+        BreakerChange("worker:writer", "open", "for 2 s after the failed trial call: still"),
         BreakerChange("worker:writer", "half_open", "one call is tried after 2 s"),
         BreakerChange("worker:writer", "closed", "it works again"),
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.planner.before_spending import missing_material, plain_call_hint
+from chargehand.planner.before_spending import material_warnings, plain_call_hint
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Material, Request
 from tests.cli.terminal import Shell, planned, task
@@ -32,9 +32,32 @@ def plan(*edges: tuple[str, ...]) -> Plan:
 )
 def test_a_request_that_speaks_of_something_attached_warns_without_material(text: str) -> None:
     """With the remedy; with material there is nothing to say."""
-    [warning] = missing_material(Request(text=text))
+    [warning] = material_warnings(Request(text=text))
     assert "--with PATH" in warning
-    assert missing_material(Request(text=text, material=(Material(name="a", path="/a"),))) == ()
+    assert material_warnings(Request(text=text, material=(Material(name="a", path="/a"),))) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("contract.pdf", b"%PDF-1.7 ...", "is a PDF"),
+        ("photo.jpg", b"\xff\xd8\0\0", "is not text"),
+        ("notes.txt", b"Words.", None),
+        ("umlauts.txt", "Bücher".encode("utf-16"), None),
+        ("empty.txt", b"", None),
+        ("rows.parquet", b"PAR1\0", None),
+        ("shop.db", b"SQLite format 3\0", None),
+    ],
+)
+def test_a_file_that_no_tool_can_read_is_named_before_anything_is_spent(
+    name: str, data: bytes, said: str | None, tmp_path: Path
+) -> None:
+    """Text in any encoding, and the data files that query_data reads, are nothing to warn of."""
+    (tmp_path / name).write_bytes(data)
+    request = Request(text="Sum it up.", material=(Material(name=name, path=str(tmp_path / name)),))
+    warnings = material_warnings(request)
+    assert [said in warning and name in warning for warning in warnings if said] == [True] * bool(said)
+    assert len(warnings) == bool(said)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +71,7 @@ def test_a_request_that_speaks_of_something_attached_warns_without_material(text
 )
 def test_other_uses_of_the_words_do_not_warn(text: str) -> None:
     """Nor does a request that has the text in it."""
-    assert missing_material(Request(text=text)) == ()
+    assert material_warnings(Request(text=text)) == ()
 
 
 def test_the_hint_names_what_speaks_for_one_plain_call(tmp_path: Path) -> None:

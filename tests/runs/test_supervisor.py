@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,16 @@ def test_the_answer_is_heard_while_it_is_written(tmp_path: Path) -> None:
     assert len(heard) > 1
     assert {number for number, _ in heard} == {1}
     assert "".join(text for _, text in heard) == report.answer
+
+
+def test_a_missing_key_is_an_error_in_the_line_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The traceback has no frames of what was called below, and no other error is above it."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    door = Supervisor(Team([Worker("w", "Works")]), model="anthropic:claude-sonnet-5-5", home=tmp_path)
+    with pytest.raises(MissingKey) as caught:
+        door.run_sync("Do it")
+    assert [frame.name for frame in traceback.extract_tb(caught.tb)][1:] == ["run_sync"]
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 def test_run_sync_in_a_running_loop_says_to_await_run(tmp_path: Path) -> None:

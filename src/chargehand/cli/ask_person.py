@@ -9,6 +9,7 @@ import termios
 from typing import TYPE_CHECKING
 
 from chargehand.cli import read_inputs as inputs
+from chargehand.cli.screen import fit
 from chargehand.engine.people import Later, choices, describe_question
 from chargehand.errors import UsageError
 
@@ -51,7 +52,7 @@ class Terminal:
                 try:
                     words = await _line(sys.stdin.fileno())
                 except asyncio.CancelledError:
-                    self._write("\n")  # answered from elsewhere, or the run stops
+                    self._write("\n")  # answered from elsewhere, or the run stops: the cursor is behind the prompt
                     raise
                 if words is None:
                     self._write("\n")
@@ -66,7 +67,7 @@ class Terminal:
         self._write(f"Answer with: {' | '.join(choices(question))}   (Ctrl-D: later)\n")
 
     def _write(self, text: str) -> None:
-        print(self._screen.clean(text), end="", file=sys.stderr, flush=True)
+        print(fit(self._screen.clean(text), sys.stderr), end="", file=sys.stderr, flush=True)
 
 
 async def _line(terminal: int) -> str | None:

@@ -17,9 +17,9 @@ INSTALL = {
 
 
 @click.command(cls=Command)
-@click.argument("shell", required=False, type=click.Choice(list(INSTALL)))
+@click.argument("shell", required=False, metavar="[SHELL]", type=click.Choice(list(INSTALL)))
 def completion(shell: str | None) -> None:
-    """Print the completion script of SHELL. [default: the shell in use]"""
+    """Print the completion script of SHELL: bash, zsh or fish. [default: the shell in use]"""
     from click.shell_completion import get_completion_class
 
     from chargehand.cli import cli

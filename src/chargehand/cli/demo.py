@@ -67,7 +67,8 @@ def demo(folder: Path) -> int:
     if report.status not in ("complete", "partial"):
         return code
     write_file(page, "".join(export_run(home(), report.run, "html", out.redactor)))
-    out.say(f"\nThe page of this run: {page.absolute()}")
+    out.say("")
+    out.say_file("The page of this run: ", page.absolute())
     out.say(f"All runs in a browser: {_serve_command()}")
     return 0
 

@@ -46,6 +46,8 @@ def doctor(online: bool, as_json: bool) -> int:
 
     Exit code 1 when there is a problem.
     """
+    from chargehand.cli.screen import fit
+
     checks = list(_checks(online))
     ok = all(check.state != "problem" for check in checks)
     out = screen()
@@ -53,7 +55,8 @@ def doctor(online: bool, as_json: bool) -> int:
         out.document({"ok": ok, "checks": [asdict(check) for check in checks]})
     else:
         for check in checks:
-            out.put(f"{_MARKS[check.state]} {check.name:<10} {check.detail}")
+            detail = out.redactor.text(check.detail)
+            out.put(fit(f"{_MARKS[check.state]} {check.name:<10} {detail}", sys.stdout, below=20))
     return 0 if ok else 1
 
 

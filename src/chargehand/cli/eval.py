@@ -249,7 +249,7 @@ def _deliver(
         data["baseline"] = out.redactor.json(verdict.to_json())
     if output is not None:
         write_file(output, out.as_document(data) if output.suffix == ".json" else _page(data))
-        out.say(f"Written to {output}.")
+        out.say_file("Written to ", output, ".")
     if as_json:
         write(out.as_document(data))
     else:

@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from chargehand.cli.screen import Screen, console
-from chargehand.events import Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
+from chargehand.events import BreakerChanged, Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
 from chargehand.trace import RunState, TaskState
-from chargehand.trace.event_words import progress_words, tries_again
+from chargehand.trace.event_words import describe_event, progress_words, sent_again
 from chargehand.trace.number_text import duration, moment, money, several, short
 
 REFRESH_S = 0.125
@@ -53,8 +53,10 @@ class LiveTable:
     def __init__(self, screen: Screen, view: RunState, terminal: Console | None = None) -> None:
         self._screen = screen
         self._view = view
-        # Task -> why its call is about to be sent again.
-        self._again: dict[str, str] = {}
+        # Task -> why its call is about to be sent again; None is the supervisor.
+        self._again: dict[str | None, str] = {}
+        # Provider or worker that gets no calls for now -> the words for that.
+        self._left_alone: dict[str, str] = {}
         # Task -> the tool that it is using, with the arguments.
         self._tool: dict[str, str] = {}
         self._console = terminal or console(stderr=True)
@@ -70,9 +72,9 @@ class LiveTable:
     def on_event(self, event: Event) -> None:
         self._view.apply(event)
         match event.body:
-            case Decided(decision="transport_retry") as decided if event.task:
-                self._again[event.task] = tries_again(decided)
-            case ModelReplied() if event.task:
+            case Decided(decision="transport_retry") as decided:
+                self._again[event.task] = sent_again(decided)
+            case ModelReplied():
                 self._again.pop(event.task, None)
             case ToolCalled(tool=tool, arguments=arguments) if event.task:
                 self._tool[event.task] = f"{tool}({', '.join(map(str, arguments.values()))})"
@@ -80,6 +82,10 @@ class LiveTable:
                 self._tool[event.task] = text
             case ToolReturned() if event.task:
                 self._tool.pop(event.task, None)
+            case BreakerChanged(name=name, state="open"):
+                self._left_alone[name] = describe_event(event, self._view) or ""
+            case BreakerChanged(name=name):
+                self._left_alone.pop(name, None)
             case Warned(message=message):
                 warning = Text(f"warning: {self._screen.clean(message)}", "yellow")
                 if self._kept is None:
@@ -106,6 +112,10 @@ class LiveTable:
                 self._console.print(warning)
             self._live = self._new_live()
             self._live.start()
+
+    @property
+    def is_held(self) -> bool:
+        return self._kept is not None
 
     def _new_live(self) -> Live:
         return Live(console=self._console, auto_refresh=False, vertical_overflow="ellipsis")
@@ -143,6 +153,8 @@ class LiveTable:
     def render(self, now: float) -> RenderableType:
         view = self._view
         parts: list[RenderableType] = [self._head(now), self._totals(now)]
+        if not view.ended:
+            parts += self._trouble()
         tasks = _in_tree_order(view.tasks.values())
         draft = self._draft_lines()
         rows = min(MOST_ROWS, max(self._console.height - 6 - len(draft), 5))
@@ -151,6 +163,14 @@ class LiveTable:
             tasks = [task for task in tasks if task.status == "running"][: rows - 1]
         parts.append(self._table(tasks, now))
         return Group(*parts, *draft)
+
+    def _trouble(self) -> list[Text]:
+        """Who is left alone for now, and why a call of the supervisor is sent again."""
+        again = [] if (words := self._again.get(None)) is None else [f"the call is {words}"]
+        return [
+            Text(f"  {self._screen.clean(words)}", "yellow", no_wrap=True, overflow="ellipsis")
+            for words in (*self._left_alone.values(), *again)
+        ]
 
     def _draft_lines(self) -> list[Text]:
         """The last lines of the answer under way, without its last word, which may be the beginning of a secret."""
@@ -170,8 +190,9 @@ class LiveTable:
         view = self._view
         counts = view.counts()
         ended = sum(counts.get(status, 0) for status in _ENDED)
-        limit = f" of {view.budget['tokens']:,}" if view.budget.get("tokens") else ""
-        spent = f" of {money(view.budget['usd'])}" if view.budget.get("usd") else ""
+        roomy = self._console.width >= NARROW
+        limit = f" of {view.budget['tokens']:,}" if roomy and view.budget.get("tokens") else ""
+        spent = f" of {money(view.budget['usd'])}" if roomy and view.budget.get("usd") else ""
         parts = [
             self._phase(),
             _seconds(view.elapsed_seconds(now)),
@@ -229,7 +250,7 @@ class LiveTable:
                 *([] if narrow else [Text(str(len(task.attempts) or ""))]),
                 Text(_time(task, self._view.ended or now)),
                 Text(f"{task.tokens:,}" if task.tokens else ""),
-                *([Text(money(task.usd))] if priced else []),
+                *([Text(money(task.usd) if task.tokens else "")] if priced else []),
                 *([self._bar(task, now)] if wide else []),
                 Text(short(self._screen.clean(self._doing(task)), 200), "dim"),
             ]
@@ -292,7 +313,9 @@ def _branch(id: str) -> str:
 
 
 def _time(task: TaskState, now: float) -> str:
-    return "" if task.started is None else _seconds(task.worked_seconds(now))
+    if task.started is None:
+        return ""
+    return "reused" if task.reused and task.ended is not None else _seconds(task.worked_seconds(now))
 
 
 def _seconds(passed: float) -> str:

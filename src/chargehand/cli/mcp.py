@@ -113,7 +113,8 @@ def test(name: str) -> None:
     server = next((each for each in servers if each.name == name), None)
     if server is None:
         raise UsageError(
-            f"No trusted file here names an MCP server {name!r}.{suggestion(name, [each.name for each in servers])}"
+            f"No trusted file here names an MCP server {name!r}.{suggestion(name, [each.name for each in servers])} "
+            f"Add [mcp.{name}] to chargehand.toml and run `chargehand trust .`."
         )
     found = run_in_loop(look_at(server, McpPins(registry.home)))
     put_tools(found, screen().put)

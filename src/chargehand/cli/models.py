@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print it as one JSON document.")
 def models(as_json: bool) -> None:
-    """Show which model does what, what it costs, and whether its key is set. Keys themselves are never shown."""
+    """Show which model does what, what it costs, and whether its key is set. Keys themselves are never shown.
+
+    Without any model it lists the providers with the variables of their keys, and exits with 2; so does --json.
+    """
     from chargehand.cli.make_supervisor import make_supervisor
+    from chargehand.errors import MissingKey
     from chargehand.models import prices
     from chargehand.settings.model_table import describe_models
     from chargehand.settings.settings import NO_MODEL
@@ -27,16 +31,18 @@ def models(as_json: bool) -> None:
     for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
     described = describe_models(supervisor.settings, os.environ)
+    chosen = described["models"]
     if as_json:
         out.document(described)
-        return
-    chosen = described["models"]
+    elif chosen:
+        rows = [(c["for"], c["model"], _key(c["key"]), _price(c["price"]), f"{c['window']:,}") for c in chosen]
+        out.table(("for", "model", "key", "USD per million tokens", "window"), rows)
+        out.put(f"\nPrices as of {prices.AS_OF}. Models: --model, CHARGEHAND_MODEL, [models] in chargehand.toml.")
+    else:
+        rows = [(each["name"], _key(each["key"]), each["base_url"]) for each in described["providers"]]
+        out.table(("provider", "key", "address"), rows)
     if not chosen:
-        out.put(NO_MODEL)
-        return
-    rows = [(c["for"], c["model"], _key(c["key"]), _price(c["price"]), f"{c['window']:,}") for c in chosen]
-    out.table(("for", "model", "key", "USD per million tokens", "window"), rows)
-    out.put(f"\nPrices as of {prices.AS_OF}. Models: --model, CHARGEHAND_MODEL, [models] in chargehand.toml.")
+        raise MissingKey(NO_MODEL)
 
 
 def _key(key: Mapping[str, Any] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +34,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.models.supervisor_models import SupervisorModel
-    from chargehand.planner.before_spending import missing_material, plain_call_hint
+    from chargehand.planner.before_spending import material_warnings, plain_call_hint
     from chargehand.planner.preview import ceiling_of, preview
     from chargehand.runs.single_call import prefers_one_call
     from chargehand.runs.supervisor import materials
@@ -60,7 +61,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     settings = supervisor.team_settings()
     given = materials(material)
     asked = Request(text=text, material=given, budget=settings.budget, max_concurrent=settings.max_concurrent)
-    for warning in missing_material(asked):
+    for warning in material_warnings(asked):
         out.say(f"warning: {warning}")
     made = asyncio.run(supervisor.plan(text, material=material))
     _show(made, form, out)
@@ -75,12 +76,13 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
 
 
 def _show(made: Plan, form: str, out: Screen) -> None:
+    from chargehand.cli.screen import WIDEST, terminal_columns
     from chargehand.trace import to_mermaid, to_text
 
     match form:
         case "mermaid":
             out.put(to_mermaid(made))
         case "text":
-            out.put(to_text(made))
+            out.put(to_text(made, terminal_columns() if sys.stdout.isatty() else WIDEST))
         case _:
             out.document(made.to_json())

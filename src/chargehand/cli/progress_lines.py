@@ -31,6 +31,11 @@ class Progress(Protocol):
         """Shows nothing while a person is asked; it is shown afterwards."""
         ...
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a person is being asked: the cursor is behind a prompt."""
+        ...
+
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(
@@ -46,6 +51,8 @@ class Lines:
     def __init__(self, screen: Screen, view: RunState) -> None:
         self._screen = screen
         self._view = view
+        # Task -> why its call was sent again last; None is the supervisor.
+        self._again: dict[str | None, str] = {}
         # Lines to print once no person is being asked.
         self._kept: list[str] | None = None
 
@@ -59,6 +66,10 @@ class Lines:
             for line in kept:
                 self._screen.say(line)
 
+    @property
+    def is_held(self) -> bool:
+        return self._kept is not None
+
     def on_event(self, event: Event) -> None:
         self._view.apply(event)
         if self._screen.quiet:
@@ -67,6 +78,7 @@ class Lines:
         if line is None and self._screen.verbose:
             line = detail(event)
         if line is not None:
+            line = self._shorten_repeated(line, event)
             # A warning, and the reason of a retry, ends with what to do about it.
             line = line if isinstance(event.body, Warned | Decided) else short(line, LONGEST)
             line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
@@ -74,6 +86,16 @@ class Lines:
                 self._screen.say(line)
             else:
                 self._kept.append(line)
+
+    def _shorten_repeated(self, line: str, event: Event) -> str:
+        """The reason of a retry once: the next ones of the task often have the same."""
+        match event.body:
+            case Decided(decision="transport_retry", reason=reason):
+                same = self._again.get(event.task) == reason
+                self._again[event.task] = reason
+                return line.replace(reason, "the same error") if same and not self._screen.verbose else line
+            case _:
+                return line
 
     def on_draft(self, number: int, text: str) -> None:
         """Not shown: lines are for what has happened."""

@@ -58,7 +58,7 @@ def parse_json(data: bytes, path: str, what: str) -> Any:
     try:
         return from_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
-        raise UsageError(f"{_name(path)} is not JSON: {error}.") from None
+        raise UsageError(f"{_name(path)} is not JSON: {error}. It should have {what} as JSON.") from None
 
 
 def words_of(given: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,23 +49,29 @@ def print_footer(report: Report, screen: Screen) -> None:
         status = click.style(report.status, fg=COLOURS.get(report.status), bold=True)
         first = first.replace(report.status, status, 1)
     lines = ["", first, *(f"  {line}" for line in more)]
-    for label, text in (*details(shown), *documents(shown), *label_first("next", commands(shown))):
-        head = f"{label:<{LABEL}}"
-        # A path will be copied: it is not wrapped.
-        whole = screen.clean(text)
-        first, *more = [_link(whole, colour)] if label == DOCUMENT else _wrap(whole, width - LABEL)
-        lines += [(click.style(head, dim=True) if colour else head) + first, *(" " * LABEL + line for line in more)]
+
+    paint = partial(click.style, dim=True) if colour else str
+    for name, text in details(shown):
+        lines += label_lines(name, screen.clean(text), width, paint=paint)
+    # Paths will be copied: they are not wrapped.
+    lines += [paint(f"{name:<{LABEL}}") + screen.link(Path(path), sys.stderr) for name, path in documents(shown)]
+    lines += next_lines(commands(shown), width, paint)
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def _link(path: str, clickable: bool) -> str:
-    """A path that a terminal can open with a click (OSC 8)."""
-    return f"\033]8;;{Path(path).as_uri()}\033\\{path}\033]8;;\033\\" if clickable else path
+def label_lines(
+    label: str, text: str, width: int | None, column: int = LABEL, paint: Callable[[str], str] = str
+) -> list[str]:
+    """The text beside its label, in lines of the width; None is one line."""
+    first, *more = [text] if width is None else _wrap(text, width - column)
+    return [paint(f"{label:<{column}}") + first, *(" " * column + line for line in more)]
 
 
-def label_first(label: str, texts: Iterable[str]) -> list[tuple[str, str]]:
-    """The texts, the first with the label."""
-    return [("" if number else label, text) for number, text in enumerate(texts)]
+def next_lines(commands: Sequence[str], width: int | None, paint: Callable[[str], str] = str) -> list[str]:
+    """The commands that come next. They will be copied: where one does not fit beside the label, all are below it."""
+    if width is None or max(map(len, commands)) <= width - LABEL:
+        return [paint(f"{'' if number else 'next':<{LABEL}}") + text for number, text in enumerate(commands)]
+    return [paint("next"), *(f"  {text}" for text in commands)]
 
 
 def _wrap(text: str, width: int) -> list[str]:
@@ -104,7 +111,8 @@ def figures(report: ReportData) -> str:
         faster = f" ({duration(timing['sequential_s'])} one after the other, {timing['speedup']:.1f} times as fast)"
     parts.append(f"{duration(timing['wall_s'])}{faster}")
     cached = usage["cached_tokens"]
-    hits = f" ({share(cached, usage['input_tokens'])} of the input from cache)" if cached else ""
+    much = cached * 100 >= usage["input_tokens"]  # less than one per cent says nothing
+    hits = f" ({share(cached, usage['input_tokens'])} of the input from cache)" if cached and much else ""
     parts += [f"{several(usage['calls'], 'call')}, {tokens(usage):,} tokens{hits}", f"cost {money(usage['usd'])}"]
     if report["confidence"] is not None:
         parts.append(f"confidence {report['confidence']}")

@@ -127,9 +127,9 @@ def review(
     if reviewed.nothing is not None or report.status not in FINISHED:
         _print_without_review(reviewed, form, out, output, gated=fail_on is not None)
         return code
-    _put(render_review(reviewed, form, out.redactor, _paint(output), _width(output)), out, output)
+    _put(render_review(reviewed, form, out.redactor, _paint(output, out), _width(output)), out, output)
     if form == "github":
-        _append_summary(render_review(reviewed, "md", out.redactor, _paint(output)), out)
+        _append_summary(render_review(reviewed, "md", out.redactor, _paint(output, out)), out)
     # The text already lists its gaps.
     on_screen = form == "text" and output is None
     print_footer(_without_gaps(reviewed) if on_screen else report, out)
@@ -152,7 +152,7 @@ def _print_without_review(reviewed: Review, form: Form, out: Screen, output: Pat
         said = out.complain if gated else out.say
         said(" ".join((reviewed.nothing, *reviewed.change.gaps)))
     if is_document:
-        _put(render_review(reviewed, form, out.redactor, _paint(output)), out, output)
+        _put(render_review(reviewed, form, out.redactor, _paint(output, out)), out, output)
 
 
 def _without_gaps(review: Review) -> Report:
@@ -164,8 +164,8 @@ def _without_gaps(review: Review) -> Report:
     return review.report.model_copy(update={"gaps": (), "notes": notes})
 
 
-def _paint(output: Path | None) -> Paint:
-    """Colours on a terminal, unless NO_COLOR is set."""
+def _paint(output: Path | None, out: Screen) -> Paint:
+    """Colours and links to files on a terminal, unless NO_COLOR is set."""
     import os
     import sys
 
@@ -173,7 +173,13 @@ def _paint(output: Path | None) -> Paint:
 
     if output is not None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return plain
-    return lambda words, style: click.style(words, **STYLES[style])
+
+    def paint(words: str, style: str) -> str:
+        painted = click.style(words, **STYLES[style])
+        is_file = style == "path" and Path(words).is_file()
+        return out.link(Path(words), sys.stdout, painted) if is_file else painted
+
+    return paint
 
 
 def _width(output: Path | None) -> int | None:
@@ -207,4 +213,4 @@ def _put(text: str, out: Screen, output: Path | None) -> None:
         sys.stdout.flush()
     else:
         write_file(output, text)
-        out.say(f"Review written to {output}.")
+        out.say_file("Review written to ", output, ".")

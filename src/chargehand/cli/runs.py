@@ -37,8 +37,15 @@ def runs(ctx: click.Context, as_json: bool, watch: bool) -> None:
     elif not listed:
         out.say('There are no runs here yet. Start with: chargehand run "Compare ..."')
     else:
-        rows = [(info.run, info.status, moment(info.started), info.team or "", info.request) for info in listed]
-        out.table(("run", "status", "started", "team", "request"), rows)
+        from chargehand.cli.screen import WIDEST, terminal_columns
+
+        # The id of a run begins with when it started: that is enough where there is little room.
+        brief = sys.stdout.isatty() and terminal_columns() < WIDEST
+        rows = [
+            (info.run, info.status, *([] if brief else [moment(info.started)]), info.team or "", info.request)
+            for info in listed
+        ]
+        out.table(("run", "status", *([] if brief else ["started"]), "team", "request"), rows)
 
 
 def _watch(out: Screen, *, as_json: bool) -> None:
@@ -54,19 +61,21 @@ def _watch(out: Screen, *, as_json: bool) -> None:
     from rich.text import Text
 
     from chargehand.cli.live_table import STYLES
-    from chargehand.cli.screen import console
+    from chargehand.cli.screen import WIDEST, console
     from chargehand.trace.number_text import moment
 
     terminal = console(stderr=False)
 
     def render() -> Table:
         table = Table(box=None, padding=(0, 1), expand=True, header_style="dim")
-        for name in ("run", "status", "started", "team"):
+        # The id of a run begins with when it started: that is enough where there is little room.
+        brief = terminal.width < WIDEST
+        for name in ("run", "status", *([] if brief else ["started"]), "team"):
             table.add_column(name, no_wrap=True)
         table.add_column("request", ratio=1, no_wrap=True, overflow="ellipsis")
         for info in source().runs(max(terminal.height - 3, 1)):
             status = Text(info.status, STYLES.get(info.status, "") or ("bold" if info.status == "waiting" else ""))
-            cells = (info.run, status, moment(info.started), info.team or "", info.request)
+            cells = (info.run, status, *([] if brief else [moment(info.started)]), info.team or "", info.request)
             table.add_row(*(cell if isinstance(cell, Text) else Text(out.clean(cell)) for cell in cells))
         return table
 
@@ -89,6 +98,8 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
     from chargehand.errors import UsageError
     from chargehand.trace.number_text import several
 
+    if keep is None and older_than is None:
+        raise UsageError("Say which runs to remove: all but the newest, --keep N, or old ones, --older-than DAYS.")
     kept = home()
     chosen = kept.prunable(keep=keep, older_than_days=older_than)
     out = screen()

@@ -33,7 +33,7 @@ _NEEDED: dict[str, list[str]] = {
 
 
 @click.command(cls=Command)
-@click.argument("name", required=False, type=click.Choice(NAMES))
+@click.argument("name", required=False, metavar="[NAME]", type=click.Choice(NAMES))
 def schema(name: str | None) -> None:
     """Print the JSON schema of NAME; without NAME, list the names."""
     out = screen()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from chargehand.errors import UsageError
 from chargehand.text.escaping import dump_json, show_controls
@@ -33,20 +34,19 @@ class Screen(NamedTuple):
     # -- stderr ------------------------------------------------------------------------------------------------------
 
     def say(self, text: str) -> None:
-        """A line on stderr; not with -q."""
+        """Lines on stderr; not with -q."""
         if not self.quiet:
-            print(self.clean(text), file=sys.stderr, flush=True)
+            print(fit(self.clean(text), sys.stderr), file=sys.stderr, flush=True)
+
+    def say_file(self, before: str, path: Path, after: str = "") -> None:
+        """A line on stderr that names a file, which a click opens; not with -q."""
+        if not self.quiet:
+            line = f"{self.clean(before)}{self.link(path, sys.stderr)}{self.clean(after)}"
+            print(line, file=sys.stderr, flush=True)
 
     def complain(self, text: str) -> None:
-        """A line on stderr, also with -q; on a terminal it is broken between words."""
-        line = f"chargehand: {self.clean(text)}"
-        if sys.stderr.isatty():
-            from textwrap import wrap
-
-            width = max(terminal_columns(), NARROWEST)
-            parts = (wrap(each, width, break_long_words=False, break_on_hyphens=False) for each in line.split("\n"))
-            line = "\n".join("\n".join(part) for part in parts)
-        print(line, file=sys.stderr, flush=True)
+        """Lines on stderr, also with -q."""
+        print(fit(f"chargehand: {self.clean(text)}", sys.stderr), file=sys.stderr, flush=True)
 
     # -- stdout ------------------------------------------------------------------------------------------------------
 
@@ -79,9 +79,34 @@ class Screen(NamedTuple):
             padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
             write("  ".join([*padded, last]).rstrip() + "\n")
 
+    def link(self, path: Path, stream: TextIO, painted: str = "") -> str:
+        """The path, or the same in colours, on a terminal as a link (OSC 8)."""
+        shown = painted or self.clean(str(path))
+        if not stream.isatty() or os.environ.get("NO_COLOR"):
+            return shown
+        return f"\033]8;;{path.absolute().as_uri()}\033\\{shown}\033]8;;\033\\"
+
     def clean(self, text: str) -> str:
         """The text without secrets and with control characters made visible."""
         return show_controls(self.redactor.text(text))
+
+
+def fit(text: str, stream: TextIO, below: int | None = None) -> str:
+    """Text for a stream; on a terminal its lines are broken between words.
+
+    What is below the first part of a line is indented by so much; unless given, by more than the line itself.
+    """
+    width = max(terminal_columns(), NARROWEST)
+    if not stream.isatty() or all(len(line) <= width for line in text.split("\n")):
+        return text
+    from textwrap import wrap
+
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip(" "))
+        under = " " * ((indent + 2 if indent else 0) if below is None else below)
+        lines += wrap(line, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
 
 
 def _render(redacted: str) -> None:
@@ -154,9 +179,8 @@ def terminal_columns() -> int:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
         columns = 0
-    if columns <= 0:
-        try:
-            columns = os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 0
-        except (ValueError, OSError):
-            columns = 0
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if columns <= 0 and stream is not None:
+            with suppress(ValueError, OSError):
+                columns = os.get_terminal_size(stream.fileno()).columns
     return columns if columns > 0 else 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ from chargehand.cli.shared_options import Command, screen, source
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.values.effect import Question
+
+# Width of the labels above the table.
+HEAD = 9
 
 
 @click.command(cls=Command)
@@ -41,13 +45,15 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
 
         asyncio.run(follow_run(runs, run, out))
     if task is not None:
-        from chargehand.cli.show_task import describe_task, read_task
+        from chargehand.cli.screen import fit
+        from chargehand.cli.show_task import COLUMN, describe_task, read_task
 
         detail = read_task(runs, run, task)
         if as_json:
             out.document(detail)
         else:
-            out.put("\n".join(describe_task(detail)))
+            # Secrets are removed before a line is broken.
+            out.put(fit(out.redactor.text("\n".join(describe_task(detail))), sys.stdout, below=COLUMN))
         return
     report, questions = read_report(runs, run)
     if as_plan:
@@ -67,20 +73,37 @@ def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
     if as_json:
         out.document(report["plan"])
         return
+    from chargehand.cli.screen import WIDEST, terminal_columns
     from chargehand.text.plan_json import parse
     from chargehand.trace import to_text
 
-    out.put(to_text(parse(report["plan"])))
+    out.put(to_text(parse(report["plan"]), terminal_columns() if sys.stdout.isatty() else WIDEST))
 
 
 def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) -> None:
     from chargehand.cli.open_questions import describe_questions
-    from chargehand.cli.report_footer import LABEL, commands, details, documents, figures, label_first, tokens
+    from chargehand.cli.report_footer import (
+        LABEL,
+        commands,
+        details,
+        documents,
+        figures,
+        label_lines,
+        next_lines,
+        tokens,
+    )
+    from chargehand.cli.screen import WIDEST, terminal_columns
     from chargehand.trace.number_text import duration, several
 
-    out.put(f"run      {report['run']}")
-    out.put(f"request  {report['request']}")
-    out.put(f"status   {report['status']}: {figures(report)}")
+    width = min(terminal_columns(), WIDEST) if sys.stdout.isatty() else None
+
+    def put(label: str, text: str, column: int = HEAD) -> None:
+        # Secrets are removed before a line is broken.
+        out.put("\n".join(label_lines(label, out.redactor.text(text), width, column)))
+
+    put("run", report["run"])
+    put("request", report["request"])
+    put("status", f"{report['status']}: {figures(report)}")
     if report["outcomes"]:
         out.put("")
         rows = [
@@ -95,6 +118,10 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
             )
             for each in report["outcomes"]
         ]
+        # The rows add up to the total above.
+        if rest := tokens(report["usage"]) - sum(tokens(each["usage"]) for each in report["outcomes"]):
+            what = "plan, checks and answer; calls that were broken off, attempts before a restart"
+            rows.append(("rest", "", "", "", "", f"{rest:,}", what))
         out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows)
     left = (len(report["plan"]["tasks"]) if report["plan"] else 0) - len(report["outcomes"])
     if left > 0:
@@ -104,6 +131,8 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
     for line in describe_questions(report["run"], questions):
         out.put(line)
     out.put("")
-    found = (*details(report), *documents(report))
-    for label, text in (*found, *label_first("next", commands(report)[1:])):
-        out.put(f"{label:<{LABEL}}{text}")
+    for label, text in details(report):
+        put(label, text, LABEL)
+    for label, path in documents(report):
+        out.put(f"{label:<{LABEL}}{path}")
+    out.put("\n".join(next_lines(commands(report)[1:], width)))

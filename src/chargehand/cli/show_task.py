@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from chargehand.errors import UsageError
 from chargehand.text.escaping import dump_json
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Longer texts are cut here; --json has all of them.
 LONGEST = 4_000
+# Where the text beside a label begins.
+COLUMN = 11
 
 
 def read_task(source: RunSource, run: str, task: str) -> dict[str, Any]:
@@ -40,17 +42,17 @@ def describe_task(detail: dict[str, Any]) -> Iterator[str]:
     yield f"task       {detail['task']}, {detail['worker']}: {detail['status']}"
     yield from _label_lines("asked", detail["instruction"])
     yield from _label_lines("done when", detail["success_criterion"])
+    # Role and text of a prompt -> the attempts it was given in: it is shown once.
+    shown: dict[tuple[str, str], list[int]] = {}
     for attempt in detail["attempts"]:
         yield ""
         yield _describe_attempt(attempt)
-        # Each call repeats the messages of those before it.
-        shown = 0
         for call in attempt["calls"]:
-            yield from _describe_call(call, shown)
-            shown = max(shown, len(call.get("messages", ())))
+            yield from _describe_call(call, attempt["number"], shown)
     if detail["decisions"]:
         yield ""
-        yield from (f"decided    {each['decision']}: {each['reason']}" for each in detail["decisions"])
+        for each in detail["decisions"]:
+            yield from _label_lines("decided", _describe_decision(each))
     if (outcome := detail["outcome"]) is not None:
         yield ""
         yield from _describe_outcome(outcome)
@@ -64,22 +66,41 @@ def _describe_attempt(attempt: dict[str, Any]) -> str:
     return f"attempt {attempt['number']}  {attempt.get('worker', '')}{model}, {status}{took}{error}"
 
 
-def _describe_call(call: dict[str, Any], shown: int) -> Iterator[str]:
+def _describe_decision(decided: dict[str, Any]) -> str:
+    value = cast("dict[str, Any]", decided["value"]) if isinstance(decided["value"], dict) else {}
+    what = f" ({str(value['kind']).replace('_', ' ')})" if "kind" in value else ""
+    return f"{decided['decision']}{what}: {value.get('instruction') or decided['reason']}"
+
+
+def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, str], list[int]]) -> Iterator[str]:
     result: dict[str, Any] = call.get("result") or {}
-    if call["kind"] == "tool":
+    if call.get("reused"):
+        yield from _label_lines("reused", f"{call['key']}: {_source(call['source'])}")
+    elif call["kind"] == "tool":
         given: dict[str, Any] = call.get("arguments") or {}
         arguments = ", ".join(f"{name}={dump_json(value)}" for name, value in given.items())
         yield from _label_lines("tool", f"{call['name']}({arguments})")
         if "refused" in call:
             yield from _label_lines("refused", call["refused"])
-    messages: list[dict[str, Any]] = call.get("messages", [])
+    elif (role := call.get("role", "worker")) != "worker":
+        yield from _label_lines("role", role)
     # What the worker wrote, and what tools returned, was shown as a reply and as a result.
-    for message in (each for each in messages[shown:] if each["role"] in ("system", "user")):
-        yield from _label_lines(message["role"], _text_of(message))
+    for message in (each for each in call.get("messages", []) if each["role"] in ("system", "user")):
+        prompt = (message["role"], _text_of(message))
+        attempts = shown.setdefault(prompt, [])
+        if not attempts:
+            yield from _label_lines(*prompt)
+        elif attempt not in attempts:
+            yield from _label_lines(prompt[0], f"as in attempt {attempts[0]}")
+        attempts.append(attempt)
     yield from _label_lines("reply", _text_of(result.get("reply") or {}))
     yield from _label_lines("result", result.get("text") or "")
     if error := result.get("error"):
         yield from _label_lines("error", f"{error['kind']}: {error['message']}")
+
+
+def _source(source: str) -> str:
+    return "what was found in the same content before" if source == "cache" else f"the result of run {source}"
 
 
 def _text_of(message: dict[str, Any]) -> str:
@@ -111,5 +132,5 @@ def _label_lines(label: str, text: str) -> Iterator[str]:
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n[cut: {len(text) - LONGEST:,} characters more with --json]"
     first, *more = text.splitlines()
-    yield f"{label:<10} {first}"
-    yield from (f"{'':<10} {line}" for line in more)
+    yield f"{label:<{COLUMN}}{first}"
+    yield from (" " * COLUMN + line for line in more)

@@ -7,6 +7,7 @@ import os
 import signal
 from typing import Any
 
+from chargehand.cli.progress_lines import Progress
 from chargehand.cli.screen import Screen
 from chargehand.runs.session import Session
 
@@ -25,8 +26,9 @@ class Stopped(Exception):
 class Signals:
     """Passes Ctrl-C and SIGTERM to the session. Belongs to one event loop."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, progress: Progress) -> None:
         self._screen = screen
+        self._progress = progress
         self._session: Session | None = None
         self._task: asyncio.Task[Any] | None = None
         self._received: list[int] = []
@@ -47,7 +49,8 @@ class Signals:
     def _on(self, number: int) -> None:
         self._received.append(number)
         if len(self._received) == 1:
-            self._screen.say("Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now.")
+            prompt = "\n" if self._progress.is_held else ""
+            self._screen.say(f"{prompt}Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now.")
         elif len(self._received) == 2:
             self._screen.say("Stopping now.")
             asyncio.get_running_loop().call_later(LAST_GRACE_S, os._exit, 128 + self._received[0])

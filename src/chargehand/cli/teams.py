@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +43,21 @@ def teams(ctx: click.Context, as_json: bool) -> None:
 
 def _put(team: Mapping[str, Any], out: Screen, width: int = 0) -> None:
     """A line for the team and one for each worker; names are padded to `width`, or to the longest of the team."""
+    from chargehand.cli.screen import fit
+
     width = width or max((len(worker["name"]) for worker in team["workers"]), default=0)
-    out.put(f"{team['ref']}  ({team['source']})  {team['description']}")
+
+    def put(text: str, below: int) -> None:
+        # Secrets are removed before a line is broken.
+        out.put(fit(out.redactor.text(text), sys.stdout, below))
+
+    put(f"{team['ref']}  ({team['source']})  {team['description']}", 2)
     for worker in team["workers"]:
         held = [*worker["tools"], *(["the web with --web"] if worker.get("web") else [])]
         tools = f"  [{', '.join(held)}]" if held else ""
-        out.put(f"    {worker['name']:<{width}}  {worker['description']}{tools}")
+        put(f"    {worker['name']:<{width}}  {worker['description']}{tools}", width + 6)
     for problem in team["problems"]:
-        out.put(f"    {problem}")
+        put("\n".join(f"    {line}" for line in problem.splitlines()), 6)
 
 
 @teams.command(cls=Command)

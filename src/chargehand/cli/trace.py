@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) ->
     RUN is an id, the beginning of one, or `last`. Secrets are removed.
     """
     from chargehand.apps.shown_report import export_run
-    from chargehand.cli.screen import check_writable, write_file, write_utf8
+    from chargehand.cli.screen import check_writable, write_file, write_painted, write_utf8
 
     runs = source()
     name = runs.find(run_id)
@@ -45,4 +46,4 @@ def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) ->
         write_utf8(parts)
     else:
         write_file(file, "".join(parts))
-        out.put(str(file.absolute()))
+        write_painted(f"{out.link(file.absolute(), sys.stdout)}\n")

@@ -49,8 +49,8 @@ def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tupl
 
 
 async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, int]:
-    signals = Signals(screen)
     progress = make_progress(screen, view)
+    signals = Signals(screen, progress)
     async with progress:
         person = _person_at_terminal(screen, progress) if sys.stdin.isatty() else None
         on_draft = progress.on_draft if progress.shows_drafts else None
@@ -147,7 +147,7 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
     text = _text(report, screen, as_json=as_json, as_data=as_data)
     if text is not None and output is not None:
         write_file(output, text)
-        screen.say(f"{'Report' if as_json else 'Answer'} written to {output}.")
+        screen.say_file(f"{'Report' if as_json else 'Answer'} written to ", output, ".")
     elif text is not None and (as_json or as_data):
         write(text)
     elif text is not None:

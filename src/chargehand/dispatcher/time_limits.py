@@ -115,9 +115,10 @@ class Countdown:
     def _why(self, task: Task) -> str:
         if self.kind == "cancelled":
             return stopped_by_person(task.id, self.engine.orders.stop_reason(task.id))
-        what = "its time of" if self.kind == "timeout" else "the run's deadline, with"
-        left = " left" if self.kind == "deadline" else ""
-        return f"{task.worker} was stopped at {what} {round(self.seconds or 0, 1):g} s{left}."
+        seconds = f"{round(self.seconds or 0, 1):g} s"
+        if self.kind == "timeout":
+            return f"{task.worker} was stopped at its time of {seconds}."
+        return f"{task.worker} was stopped at the run's deadline. It had {seconds}."
 
     def stop(self) -> None:
         """Let it fire now."""

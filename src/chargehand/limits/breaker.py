@@ -90,11 +90,11 @@ class Breaker:
         if ticket.generation != self._generation:
             return None
         if self.state == "half_open":
-            return self._open(now, f"the trial call failed: {reason}")
+            return self._open(now, f"the failed trial call: {reason}")
         self._failed.add(what)
         if len(self._failed) < self.threshold:
             return None
-        return self._open(now, f"{len(self._failed)} errors in a row, the last: {reason}")
+        return self._open(now, f"{len(self._failed)} errors in a row: {reason}")
 
     def forget(self, ticket: Ticket, now: float) -> None:
         """Forget a call that was interrupted: it says nothing, and another call may be the trial."""
@@ -116,7 +116,7 @@ class Breaker:
         self._cooldown = min(self._cooldown * 2 or self.cooldown_s, self.longest_s)
         self._retry_at = now + self._cooldown
         self._failed.clear()
-        return self._go("open", f"{why}; tried again in {self._cooldown:g} s")
+        return self._go("open", f"for {self._cooldown:g} s after {why}")
 
     def _go(self, state: State, reason: str) -> BreakerChange:
         self.state = state

@@ -330,9 +330,10 @@ class ProviderLimits:
             return _Outage(resume, resume, reason) if now < resume else None
         retry = self.breaker.retry_at(now)
         assert retry is not None, "a provider is never given up on, only by a run"
-        reason = f"{self.name} is out: {self.breaker.reason}"
+        is_open = self.breaker.state == "open"
+        reason = f"{self.name} is {'left alone' if is_open else 'out:'} {self.breaker.reason}"
         # A trial under way may end at any moment; how long it may take is only the latest.
-        at_least = retry if self.breaker.state == "open" else now
+        at_least = retry if is_open else now
         return _Outage(max(resume, retry), max(resume, at_least), reason)
 
 

@@ -61,7 +61,11 @@ class Models:
 
     def check(self, model: str) -> None:
         """Raise UsageError unless the model can be called: its provider is known and its key is set."""
-        self.client(model)
+        try:
+            self.client(model)
+        except UsageError as wrong:
+            # What is wrong is in what the caller gave, not in the frames below this one.
+            raise wrong.with_traceback(None) from None
 
     def client(self, model: str) -> ModelClient:
         """The client that answers for the model; one for each provider and wire format, or script."""

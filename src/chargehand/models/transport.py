@@ -6,6 +6,7 @@ import asyncio
 import base64
 import codecs
 import io
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -349,7 +350,10 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
                 "connection", f"the proxy for {where} does not answer; check HTTPS_PROXY and NO_PROXY", unsent=True
             )
         case aiohttp.ClientConnectorError():
-            message = f"cannot reach {where}: {endpoint.safe(error.strerror or str(error.os_error))}"
+            # asyncio says "Connect call failed" and an address for what the system has a word for.
+            number = error.os_error.errno or 0
+            why = os.strerror(number).lower() if number > 0 else error.strerror or str(error.os_error)
+            message = f"cannot reach {where}: {endpoint.safe(why)}"
             return ModelError("connection", f"{message}; check that it runs, the base URL and the network", unsent=True)
         case _:
             # The text of aiohttp's response errors can hold request headers, so only the type's name is shown.

@@ -1,4 +1,4 @@
-"""A request and its plan -> remarks before anything is spent: missing material, and when one plain call would do."""
+"""A request and its plan -> remarks before anything is spent: on material, and on when one plain call would do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from chargehand.tools.encoding import PDF, is_text
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
@@ -14,6 +15,10 @@ from chargehand.workers.worker_prompt import MOST_MATERIAL
 
 # A longer request has the text in it that it speaks of.
 _LONGEST_REQUEST = 2_000
+# So much of a file shows whether it is text.
+_ENOUGH_BYTES = 8_192
+# Not text, but query_data reads them.
+_DATA_FILES = frozenset({".parquet", ".sqlite", ".sqlite3", ".db"})
 # Of a folder so many files are looked at.
 _MOST_FILES = 200
 
@@ -29,8 +34,29 @@ _ATTACHED = lazy_regex(
 _IN_ATTACHED = ("attach", "enclos", "anbei", "beigefügt", "angehängt", "beiliegend", "anhang", "ci-joint", "adjunt")
 
 
-def missing_material(request: Request) -> tuple[str, ...]:
-    """A warning where the request speaks of something attached and nothing was given."""
+def material_warnings(request: Request) -> tuple[str, ...]:
+    """Warnings about files that no tool can read, and about a request that speaks of something that was not given."""
+    return (*_missing_material(request), *_unreadable_material(request))
+
+
+def _unreadable_material(request: Request) -> Iterator[str]:
+    """Files that were named themselves; in a folder there may be anything."""
+    for material in request.material:
+        path = Path(material.path)
+        if not path.is_file() or path.suffix.lower() in _DATA_FILES:
+            continue
+        try:
+            with path.open("rb") as file:
+                data = file.read(_ENOUGH_BYTES)
+        except OSError as error:
+            yield f"{material.name} cannot be read: {error.strerror}. Let this user read it, or leave it out."
+            continue
+        if not is_text(data):
+            what = "a PDF" if data.startswith(PDF) else "not text"
+            yield f"{material.name} is {what}: no worker can read it. Convert it to text first."
+
+
+def _missing_material(request: Request) -> tuple[str, ...]:
     if request.material or len(request.text) > _LONGEST_REQUEST:
         return ()
     text = request.text.lower()

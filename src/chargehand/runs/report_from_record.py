@@ -119,13 +119,14 @@ _MOST_COMMANDS = 5
 
 def estimate_notes(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
     """What of the usage is an estimate, in sentences."""
-    most = "counted at what was set aside for them"
+    most = "counted at what was set aside"
     found: list[str] = []
     if lost.calls:
         calls = "1 call was broken off and is" if lost.calls == 1 else f"{lost.calls:,} calls were broken off and are"
-        found.append(f"{calls} {most}: {lost.tokens:,} tokens (estimated).")
+        found.append(f"{calls} {most}: {lost.tokens:,} tokens (estimated), part of the total and of no task.")
     if estimated:
-        said = f"{len(estimated)} calls did not say what they used, or said what cannot be so, and are {most}"
+        calls, are = ("1 call", "is") if len(estimated) == 1 else (f"{len(estimated):,} calls", "are")
+        said = f"{calls} did not say how many tokens were used, or gave a number that cannot be so, and {are} {most}"
         found.append(f"{said}: {sum(estimated):,} tokens (estimated).")
     return tuple(found)
 

@@ -358,7 +358,8 @@ def check_models(models: Models, settings: Settings, team: Team, budget: Budget,
         if setting is not None and models.price(name) is None:
             instead = "tokens" if budget.usd is not None else "budget.tokens"
             raise UsageError(
-                f"{setting} cannot be kept: the price of {name} is unknown. Use {instead}, or a model that has one."
+                f"{setting} cannot be kept: the price of {name} is unknown. Limit {instead} instead, or choose a model "
+                "with a known price."
             )
 
 

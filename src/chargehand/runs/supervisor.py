@@ -20,7 +20,7 @@ from chargehand.errors import PlanningFailed, UsageError
 from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import RoleName, SupervisorModel
-from chargehand.planner.before_spending import missing_material
+from chargehand.planner.before_spending import material_warnings
 from chargehand.planner.planned import Unplanned
 from chargehand.planner.settle_plan import plan_or_route
 from chargehand.runs.check_request import check_plan, positive, team_for
@@ -196,7 +196,7 @@ class Supervisor(RunLife):
         if given is not None:
             check_plan(given, team, asked)
         job = RunJob("", asked, team, settings, given, None if single else self.team_ref)
-        missing = missing_material(asked) if stdin is None else ()
+        missing = material_warnings(asked) if stdin is None else ()
         job = job._replace(warnings=(*self.warnings, *notes, *missing))
         if settings.engine == "temporal":
             if single or stdin is not None or output_type is not None:
@@ -216,9 +216,13 @@ class Supervisor(RunLife):
         return _with_typed_data(report, output_type)
 
     async def _run_on_temporal(self, job: RunJob, record: OpenRecord | None, on_event: Listener | None) -> Report:
-        from chargehand.runs.temporal.connection import with_dev_store
-        from chargehand.runs.temporal.start_or_resume import run_job  # few runs are there
+        # Few runs are there.
+        from chargehand.runs.temporal.connection import INSTALL, with_dev_store
 
+        try:
+            from chargehand.runs.temporal.start_or_resume import run_job
+        except ModuleNotFoundError as error:
+            raise UsageError(f"Temporal needs {error.name}, which is not installed: {INSTALL}") from None
         settings = with_dev_store(job.settings)
         async with (record or partial(open_record, partial(remote_record, "")))() as journal:
             return await run_job(self.home, job._replace(run=journal.run, settings=settings), on_event, self.say)
@@ -249,15 +253,17 @@ class Supervisor(RunLife):
         **options: Unpack[RunOptions],
     ) -> Report[Any]:
         """`run` for code without an event loop. UsageError where one runs: there `await supervisor.run(...)`."""
+        if _loop_is_running():
+            raise UsageError(
+                "run_sync starts an event loop, and one is already running here (as in a coroutine or a notebook): "
+                "write `await supervisor.run(...)` instead."
+            )
+        run: Any = self.run
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            run: Any = self.run
             return run_in_loop(run(request, output_type=output_type, schema=schema, **options))
-        raise UsageError(
-            "run_sync starts an event loop, and one is already running here (as in a coroutine or a notebook): "
-            "write `await supervisor.run(...)` instead."
-        )
+        except UsageError as wrong:
+            # What is wrong is in the caller's line, not in the frames below it.
+            raise wrong.with_traceback(None) from None
 
     async def stream(
         self, request: str = "", *, schema: dict[str, JSON] | None = None, **options: Unpack[StreamOptions]
@@ -358,6 +364,14 @@ def materials(paths: Iterable[str | Path]) -> tuple[Material, ...]:
         taken.add(name)
         found.append(Material(name=name, path=str(path)))
     return tuple(found)
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _usable(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chargehand.errors import UsageError
-from chargehand.models.prices import default_model
+from chargehand.models.prices import default_model, list_models
 from chargehand.models.provider_settings import Provider, built_in
 from chargehand.record.home import default_path
 from chargehand.record.trusted_folders import TrustRegistry
@@ -64,7 +64,7 @@ def _settings(
         tiers.setdefault(tier, name)
     for name, value in (*money.items(), *plain.items()):
         if name not in ("team", "engine") and not value > 0:
-            raise UsageError(f"--{name.removesuffix('_s').replace('_', '-')} is {value}: it must be over 0.")
+            raise UsageError(f"--{name.removesuffix('_s').replace('_', '-')} is {value:g}: it must be over 0.")
     return Settings(
         home=home,
         tiers=tiers,
@@ -97,9 +97,10 @@ def check_model_name(name: str, providers: Mapping[str, Provider], source: str =
         return
     provider, _, rest = name.partition(":")
     if not provider or not rest:
-        raise UsageError(
-            f"{source} is {name!r}: write 'provider:name', like 'ollama:llama3.1' or 'scripted:replies.json'."
-        )
+        # Most often the name alone, as the provider's own pages write it.
+        known = next((full for full, *_ in list_models() if full.partition(":")[2] == name), None)
+        like = f"like {known!r}" if known else "like 'ollama:llama3.1' or 'scripted:replies.json'"
+        raise UsageError(f"{source} is {name!r}: write 'provider:name', {like}.")
     if provider not in (known := {*providers, *NOT_SERVED}):
         raise UsageError(f"{source} is {name!r}, but there is no provider {provider!r}.{suggestion(provider, known)}")
 

@@ -30,9 +30,9 @@ DEFAULT_TIER: dict[Role, Tier] = {
     "scorer": "small",
 }
 NO_MODEL = (
-    "No model is configured: export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model (in Python, "
-    "model=) or CHARGEHAND_MODEL. ollama:llama3.1 needs no key, scripted:FILE plays a script, "
-    "and scripted the team's own."
+    "No model is configured. Export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model, "
+    "CHARGEHAND_MODEL or, in Python, model=: ollama:llama3.1 needs no key, scripted:FILE plays a script, scripted "
+    "that of the team."
 )
 # The tiers to look at when one has no model of its own, nearest first.
 _NEAREST: dict[Tier, tuple[Tier, ...]] = {

@@ -57,7 +57,7 @@ class Ruling:
 
     @property
     def text(self) -> str:
-        return self.reason if self.confidence is None else f"{self.reason} (confidence {self.confidence})"
+        return self.reason if self.confidence is None else f"{self.reason.rstrip('.')} (confidence {self.confidence})"
 
 
 # Pairs in the order in which they were found; None for one that no judge has ruled on.

@@ -79,7 +79,8 @@ def _describe(event: Event, view: RunState) -> str | None:
         case Extended(tasks=tasks):
             return f"{several(len(tasks), 'task')} added to fill gaps"
         case BreakerChanged(name=name, state=state, reason=reason):
-            return f"{name.replace(':', ' ')} {_BREAKERS.get(state, state)}: {reason}"
+            why = "" if state != "open" else f" {reason}" if reason.startswith("for ") else f": {reason}"
+            return f"{name.removeprefix('provider:').replace(':', ' ')} {_BREAKERS.get(state, state)}{why}"
         case Warned(message=message):
             return f"warning: {message}"
         case ModelCalled(send=sent, role=role):
@@ -89,7 +90,7 @@ def _describe(event: Event, view: RunState) -> str | None:
         case Progressed(text=text):
             return f"{task}: {text}"
         case Decided(decision="transport_retry") as decided:
-            return f"{task or 'the supervisor'} {tries_again(decided)}"
+            return f"{task or 'the supervisor'}: the call is {sent_again(decided)}"
         case Decided(decision="wait", value=value, reason=reason) if event.task is not None:
             return f"{task} waits for {value['provider']} until {moment(value['until'])}: {reason}"
         case Decided(decision="wait", value=value):
@@ -146,10 +147,11 @@ def _describe_order(order: str, event: Event) -> str:
             return f"a person ordered: {order}{f' {event.task}' if event.task else ''}"
 
 
-def tries_again(retry: Decided) -> str:
-    """Why a call is sent again, and when, if not at once."""
+def sent_again(retry: Decided) -> str:
+    """For which time a call is sent again, when, if not at once, and why."""
     after: float = retry.value["after_s"]
-    return f"tries again{f' in {duration(after)}' if after >= 1 else ''}: {retry.reason}"
+    number = retry.key.rpartition("/")[2]
+    return f"sent again ({number}){f' in {duration(after)}' if after >= 1 else ''}: {retry.reason}"
 
 
 def detail(event: Event) -> str:
@@ -177,7 +179,7 @@ def progress_words(view: RunState, at: float) -> str:
 def _describe_end(task: str, view: RunState, at: float) -> str:
     ended = view.tasks[task]
     outcome: dict[str, Any] = ended.outcome or {}
-    took = duration(worked) if (worked := ended.worked_seconds()) else ""
+    took = "reused" if ended.reused else duration(worked) if (worked := ended.worked_seconds()) else ""
     figures = ", ".join(part for part in (took, f"{ended.tokens:,} tokens" if ended.tokens else "") if part)
     progress = f" [{words}]" if (words := progress_words(view, at)) else ""
     return f"{task} {ended.status}{f' ({figures})' if figures else ''}{progress}: {outcome.get('summary', '')}"

@@ -24,7 +24,8 @@ def money(usd: float | None) -> str:
     """Dollars with as many digits as say something; unknown is said, never shown as nothing."""
     if usd is None:
         return "unknown"
-    return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
+    whole_cents = abs(usd - round(usd, 2)) < 0.00005
+    return f"${usd:,.2f}" if usd >= 1 or (whole_cents and (usd == 0 or usd >= 0.01)) else f"${usd:.4f}"
 
 
 def several(number: int, noun: str) -> str:

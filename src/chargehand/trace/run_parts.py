@@ -112,12 +112,21 @@ class TaskState:
     seq: int = 0
 
     @property
+    def counted(self) -> Data:
+        """The usage in its outcome, once it has ended: what attempts before a restart used is not in it."""
+        usage: Any = self.outcome.get("usage") if self.outcome is not None else None
+        return cast(Data, usage) if isinstance(usage, dict) else {}
+
+    @property
     def tokens(self) -> int:
-        return self.usage.tokens
+        usage = self.counted
+        return (
+            int(usage["input_tokens"]) + int(usage["output_tokens"]) if "output_tokens" in usage else self.usage.tokens
+        )
 
     @property
     def usd(self) -> float | None:
-        return self.usage.usd
+        return self.counted.get("usd", self.usage.usd)
 
     def worked_seconds(self, now: float | None = None) -> float:
         """The time of a task: seconds that its calls took, those in flight up to `now`.
@@ -125,8 +134,7 @@ class TaskState:
         Not in it are the time between sessions and the time it waited for a slot, for budget or for a person. Of a task
         that has ended it is `usage.seconds` of its outcome.
         """
-        usage: Any = self.outcome.get("usage") if self.outcome is not None else None
-        if isinstance(usage, dict) and (seconds := cast(Data, usage).get("seconds")):
+        if seconds := self.counted.get("seconds"):
             return float(seconds)
         running = [call.started for call in self.calls if call.ok is None]
         passed = 0.0 if now is None else sum(max(now - started, 0.0) for started in running)

@@ -7,7 +7,7 @@ an event version must not break an older reader.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any, Literal, cast
 
@@ -53,7 +53,7 @@ from chargehand.trace.run_parts import (
     TaskState,
     TaskStatus,
 )
-from chargehand.values.key import within
+from chargehand.values.key import TaskPath, within
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 
@@ -284,6 +284,14 @@ def _task(view: RunState, event: Event, worker: str = "") -> TaskState | None:
     return task
 
 
+def _tasks_that_count(view: RunState, task: str | None, seq: int) -> Iterator[TaskState]:
+    """A task and those that it is a part of or nested in: as in outcomes, their usage has its usage."""
+    for whole in () if task is None else TaskPath.parse(task).wholes:
+        if (found := view.tasks.get(whole)) is not None:
+            found.seq = seq
+            yield found
+
+
 def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     session = SessionView(started.epoch or 1, event.at, event.at, started.resumed)
     if started.resumed:
@@ -355,7 +363,7 @@ def _count_program(view: RunState, event: Event, call: CallView, used: Data) -> 
     call.input_tokens, call.output_tokens = _count(used, "input_tokens"), _count(used, "output_tokens")
     call.cached_tokens, call.usd = _count(used, "cached_tokens"), _money(used, "usd")
     view.usage.add(call, call.usd)
-    if (task := _task(view, event)) is not None:
+    for task in _tasks_that_count(view, event.task, event.seq):
         task.usage.add(call, call.usd)
 
 
@@ -387,7 +395,7 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     # A call that failed without a reply has no price to be unknown.
     usd = call.usd if result.get("reply") is not None else call.usd or 0.0
     view.usage.add(call, usd)
-    if (task := _task(view, event)) is not None:
+    for task in _tasks_that_count(view, event.task, event.seq):
         task.usage.add(call, usd)
 
 
@@ -415,12 +423,13 @@ def _settle(view: RunState, settled: BudgetSettled) -> None:
     if not settled.estimated:
         return  # the reply itself says what was used
     view.usage.estimate(settled.tokens, settled.usd)
+    # A call that was broken off has no reply that counts it: it is part of the total, and of no outcome.
+    view.usage.calls += settled.lost is not None
     if (call := view.by_key.get(settled.key)) is not None:
         call.estimated = True
-        if call.task is not None:
-            task = view.tasks[call.task]
-            task.seq = view.seq
-            task.usage.estimate(settled.tokens, settled.usd)
+        for task in _tasks_that_count(view, call.task, view.seq):
+            if settled.lost is None:
+                task.usage.estimate(settled.tokens, settled.usd)
 
 
 def _decide(view: RunState, event: Event, decided: Decided) -> None:

@@ -58,9 +58,10 @@ class _Detail:
             case ModelReplied(key=key, result=result) | ToolReturned(key=key, result=result):
                 if (call := self._calls.get(key)) is not None:
                     call |= {"ended": event.at, "result": result}
-            case Reused(key=key, result=result):
+            case Reused(key=key, result=result, source=source):
                 kind = "model" if "reply" in result else "tool"
-                self._begin(event, key, {"kind": kind, "name": "", "reused": True, "result": result})
+                taken = {"kind": kind, "name": "", "reused": True, "source": source, "result": result}
+                self._begin(event, key, taken)
             case ToolRefused(tool=tool, reason=reason):
                 self._begin(event, f"refused/{event.seq}", {"kind": "tool", "name": tool, "refused": reason})
             case Decided(decision=decision, reason=reason, value=value):

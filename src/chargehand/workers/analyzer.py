@@ -84,10 +84,15 @@ class AnalyzerWorker:
                 base=brief.base,
                 options=brief.options | _given_results(assignment),
             )
-            result = results[number] = await engine.perform(assignment.key("analysis", number + 1), effect)
-            assignment.used.append(Usage(seconds=result.seconds, waiting_s=result.waiting_s))
+            results[number] = await engine.perform(assignment.key("analysis", number + 1), effect)
 
         await abreast(look(number, analyzer) for number, analyzer in enumerate(chosen))
+        # They look at the same time: together they took as long as the longest of them.
+        longest = Usage(
+            seconds=max((each.seconds for each in results), default=0.0),
+            waiting_s=max((each.waiting_s for each in results), default=0.0),
+        )
+        assignment.used.append(longest)
         return self._outcome(task.id, chosen, results).model_copy(update={"usage": Usage.total(assignment.used)})
 
     def _outcome(self, task: str, chosen: Sequence[str], results: Sequence[AnalysisResult]) -> Outcome:

@@ -110,7 +110,7 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
     if room.beside(message, tail, _MESSAGE):
         message[-1] += f"  {paint(tail, 'dim')}"
     else:
-        message.append(paint(tail, "dim"))
+        message += [paint(line, "dim") for line in room.wrap_words(tail, _MESSAGE)]
     yield f"  {place:>5}  {severity}  {message[0]}"
     yield from (f"{' ' * _MESSAGE}{line}" for line in message[1:])
     code = _flat(source.line_of(finding).expandtabs(4))

@@ -34,7 +34,8 @@ export function duration(seconds) {
 /** Dollars; an unknown price is said, never shown as nothing. */
 export function money(usd) {
   if (usd === null || usd === undefined) return "unknown";
-  return usd >= 1 || usd === 0 ? `$${usd.toFixed(2)}` : `$${usd.toFixed(4)}`;
+  const whole_cents = Math.abs(usd - Math.round(usd * 100) / 100) < 0.00005;
+  return usd >= 1 || usd === 0 || (whole_cents && usd >= 0.01) ? `$${usd.toFixed(2)}` : `$${usd.toFixed(4)}`;
 }
 
 export const count = (number) => Number(number).toLocaleString("en");
