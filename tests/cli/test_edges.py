@@ -186,6 +186,18 @@ def test_a_run_out_of_time_is_advised_to_get_more(shell: Shell) -> None:
     assert "--retry-failed" in got.err
 
 
+def test_temporal_that_is_not_installed_is_named_with_its_extra(shell: Shell) -> None:
+    """Exit code 2: nothing is wrong with chargehand itself."""
+    missing = "raise ModuleNotFoundError('No module named temporalio', name='temporalio')"
+    (shell.folder / "hidden").mkdir()
+    shell.write("hidden/temporalio.py", missing)
+    env = {"PYTHONPATH": os.pathsep.join((str(shell.folder / "hidden"), str(ROOT / "src")))}
+    child = process("run", "Say it", "--engine", "temporal", "--model", shell.script(), home=shell.home, env=env)
+    got = finished(child)
+    assert got.code == 2
+    assert "temporalio, which is not installed: pip install 'chargehand[temporal]'" in got.err
+
+
 def test_the_reason_of_a_retry_is_given_once(shell: Shell) -> None:
     """The next ones of the same call with the same reason say so; the call is counted once."""
     limit = {

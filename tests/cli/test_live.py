@@ -150,6 +150,29 @@ def test_a_task_shows_the_tool_that_it_is_using_and_a_stopped_one_says_so() -> N
     assert (shown().count("stopped"), shown().count("running"), "3.0 s" in shown()) == (3, 0, True)
 
 
+def test_trouble_with_a_provider_is_shown_until_it_is_over() -> None:
+    """Why the supervisor's call is sent again, and for how long a provider is left alone."""
+    terminal = Console(width=100, height=24, file=io.StringIO())
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
+
+    def shown() -> str:
+        with terminal.capture() as got:
+            terminal.print(live.render(9.0))
+        return got.get()
+
+    live.on_event(make_event("run_started", seq=1, at=1.0, request={"text": "Say it"}, team={"name": "g"}))
+    retry = {"key": "plan/model/1/retry/2", "decision": "transport_retry", "value": {"after_s": 4.0}}
+    live.on_event(make_event("decision", seq=2, at=1.0, **retry, reason="lab does not answer"))
+    out = {"name": "provider:lab", "reason": "for 2 s after 5 errors in a row: lab does not answer"}
+    live.on_event(make_event("breaker_changed", seq=3, at=1.0, **out, state="open"))
+    assert "the call is sent again (2) in 4.0 s: lab does not answer" in shown()
+    assert "lab is left alone for 2 s after 5 errors in a row" in shown()
+    live.on_event(make_event("breaker_changed", seq=4, at=2.0, **out, state="closed"))
+    result = {"key": "plan/model/1", "result": {"reply": {"text": "{}"}}}
+    live.on_event(make_event("model_replied", seq=5, at=2.0, **result))
+    assert "lab" not in shown()
+
+
 def test_a_dumb_terminal_gets_lines(shell: Shell) -> None:
     """TERM=dumb is no place for a table."""
     _, _, seen = on_terminal("run", "Say it", "--model", shell.script(), home=shell.home, env={"TERM": "dumb"})

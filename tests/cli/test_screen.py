@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+from pathlib import Path
 
 import pytest
 
-from chargehand.cli.screen import terminal_columns
+from chargehand.cli.screen import Screen, fit, terminal_columns
+from chargehand.text.redaction import Redactor
 
 
 @pytest.mark.parametrize("columns", ["0", "-5", "wide", "", "37", None])
@@ -16,3 +19,31 @@ def test_the_width_is_what_the_standard_library_says(columns: str | None, monkey
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)
     assert terminal_columns() == shutil.get_terminal_size().columns
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_lines_are_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is below the beginning of a line is indented; a name that is longer than the line stays whole."""
+    monkeypatch.setenv("COLUMNS", "30")
+    text = f"label      {'word ' * 8}\n  - {'item ' * 8}\n{'x' * 40}"
+    lines = fit(text, Terminal(), below=11).splitlines()
+    assert lines[:2] == ["label      word word word word", "           word word word word"]
+    assert lines[-1] == "x" * 40
+    assert fit("  - some item that goes on and on", Terminal()) == "  - some item that goes on and\n    on"
+    assert fit(text, io.StringIO()) == text
+
+
+def test_a_file_is_a_link_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with NO_COLOR; what is shown is the path, without secrets."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    screen, path = Screen(Redactor()), Path("/tmp/a page.html")
+    assert screen.link(path, Terminal()) == "\033]8;;file:///tmp/a%20page.html\033\\/tmp/a page.html\033]8;;\033\\"
+    assert screen.link(path, io.StringIO()) == "/tmp/a page.html"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert screen.link(path, Terminal()) == "/tmp/a page.html"

@@ -145,6 +145,14 @@ def test_a_missing_key_is_an_error_in_the_line_of_the_caller(tmp_path: Path, mon
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+def test_team_and_supervisor_are_shown_in_a_line(tmp_path: Path) -> None:
+    """As a notebook shows what a cell ends with."""
+    team = Team([Worker("finder", "Finds"), Worker("writer", "Writes")], name="desk")
+    assert repr(team) == "<Team 'desk': finder, writer>"
+    door = Supervisor(team, model="ollama:llama3.1", home=tmp_path)
+    assert repr(door) == f"<Supervisor with <Team 'desk': finder, writer>, ollama:llama3.1, runs in {tmp_path}>"
+
+
 def test_run_sync_in_a_running_loop_says_to_await_run(tmp_path: Path) -> None:
     """A typed error that names the way out, and no coroutine that was never awaited."""
     door = Supervisor(Team([Worker("w", "Works")]), model=ScriptedModel([]), home=tmp_path)

@@ -69,6 +69,16 @@ def test_text_shows_what_runs_together() -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_of_many_tasks_that_one_waits_for_only_some_are_named() -> None:
+    """The line still fits into a narrow terminal."""
+    first = [Task(id=f"first{number}", worker="w", instruction="Look.") for number in range(9)]
+    last = Task(id="last", worker="w", instruction="Sum it all up, " * 9, depends_on=tuple(each.id for each in first))
+    for width in (60, 80, 120):
+        line = to_text(Plan(tasks=(*first, last)), width).splitlines()[-1]
+        assert len(line) <= width
+        assert re.search(r"  after (first0.* and \d more|9 tasks)$", line)
+
+
 def test_an_empty_plan_has_a_text_and_a_layout() -> None:
     """Nothing to draw is no error."""
     assert "0 tasks" in to_text(Plan())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -122,6 +123,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     # What is imported, and most values of a wide run, live to the end: the collector finds little and looks less often.
     gc.set_threshold(50_000, 20, 20)
     given = list(sys.argv[1:] if args is None else args)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = _code(given)
         sys.stdout.flush()

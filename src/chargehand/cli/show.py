@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Width of the labels above the table.
 HEAD = 9
+# Of Ctrl-C while a run is watched.
+INTERRUPTED = 130
 
 
 @click.command(cls=Command)
@@ -24,7 +26,7 @@ HEAD = 9
 @click.option("--json", "as_json", is_flag=True, help="Print the report and the open questions as one JSON document.")
 @click.option("--plan", "as_plan", is_flag=True, help="Show the plan alone; with --json it can be edited and run.")
 @click.option("--watch", is_flag=True, help="Follow a run, also one of another process, until it ends; then show it.")
-def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: bool) -> None:
+def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: bool) -> int:
     """Show the result of RUN, or how far it is. RUN is an id, the beginning of one, or `last`.
 
     With TASK, such as t1, show what that task was asked and what it did: prompts, replies, tool calls, claims. The exit
@@ -43,7 +45,11 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
 
         from chargehand.cli.follow_run import follow_run
 
-        asyncio.run(follow_run(runs, run, out))
+        try:
+            asyncio.run(follow_run(runs, run, out))
+        except KeyboardInterrupt:
+            out.say(f"Not watched any more. The run continues; to stop it: chargehand cancel {run}")
+            return INTERRUPTED
     if task is not None:
         from chargehand.cli.screen import fit
         from chargehand.cli.show_task import COLUMN, describe_task, read_task
@@ -54,7 +60,7 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         else:
             # Secrets are removed before a line is broken.
             out.put(fit(out.redactor.text("\n".join(describe_task(detail))), sys.stdout, below=COLUMN))
-        return
+        return 0
     report, questions = read_report(runs, run)
     if as_plan:
         _show_plan(report, out, as_json=as_json)
@@ -63,6 +69,7 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         out.document(report | {"questions": questions_json(questions)} | waiting)
     else:
         _show(report, questions, out)
+    return 0
 
 
 def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:

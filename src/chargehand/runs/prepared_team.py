@@ -57,6 +57,13 @@ class PreparedTeam:
         if team is not None:
             self._check_models_of(self.team)
 
+    def __repr__(self) -> str:
+        """Reads no file: the team of a folder or a name is not loaded for it."""
+        team = repr(self._given) if isinstance(self._given, Team) else f"team {self.team_ref!r}"
+        return (
+            f"<{type(self).__name__} with {team}, {self.settings.model or 'default models'}, runs in {self.home.path}>"
+        )
+
     def _check_models_of(self, team: Team) -> None:
         """UsageError for a worker whose model is of no known provider."""
         for worker in team.workers:

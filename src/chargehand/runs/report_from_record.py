@@ -69,14 +69,14 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
             for task in plan.tasks
             if task.id not in state.ended
         )
-    total = len(plan.tasks) if plan else 0
+    far = "with no plan yet" if plan is None else f"with {len(outcomes)} of {len(plan.tasks)} tasks ended"
     # While it runs, calls in flight are expected to say themselves what they used.
     lost = Usage.total([*state.spending.lost, *(each.usage for each in state.in_flight() if now != "running")])
     return Report(
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
         status=now,
-        answer=f"{_words(state, now)} with {len(outcomes)} of {total} tasks ended.{_next(state, now)}"
+        answer=f"{_words(state, now)} {far}.{_next(state, now)}"
         if state.seq
         else _NOTHING_RUNNING
         if now == "running"

@@ -95,6 +95,9 @@ class Team:
     checked: InitVar[Sequence[Problem] | None] = None
     _problems: tuple[Problem, ...] = field(init=False, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        return f"<Team {self.name!r}: {', '.join(worker.name for worker in self.workers)}>"
+
     def __post_init__(self, checked: Sequence[Problem] | None) -> None:
         for name in ("workers", "shared_tools", "examples", "routes", "route_examples", "factory_tiers"):
             object.__setattr__(self, name, tuple(getattr(self, name)))

@@ -15,6 +15,8 @@ NODE_WIDTH, NODE_HEIGHT = 172, 52
 LAYER_GAP, ROW_GAP = 56, 18
 # A longer layer becomes a block of columns, so that a wide plan does not make an endless page.
 LONGEST_COLUMN = 12
+# In a plan as text, so many characters of an instruction are shown at least.
+_LEAST_ROOM = 24
 
 
 class GraphNode(NamedTuple):
@@ -81,12 +83,23 @@ def to_text(plan: Plan, width: int = 100) -> str:
     for number, stage in enumerate(stages, 1):
         lines += ["", f"Level {number}" + (f" ({len(stage)} at once)" if len(stage) > 1 else "")]
         for task in stage:
-            after = f"  after {', '.join(dict.fromkeys(task.depends_on))}" if task.depends_on else ""
-            room = max(width - ids - workers - len(after) - 6, 24)
+            after = _after(list(dict.fromkeys(task.depends_on)), max(width // 3, _LEAST_ROOM))
+            room = max(width - ids - workers - len(after) - 6, _LEAST_ROOM)
             lines.append(
                 f"  {task.id:<{ids}}  {task.worker:<{workers}}  {short(task.instruction, room)}{after}".rstrip()
             )
     return "\n".join(lines) + "\n"
+
+
+def _after(tasks: list[str], room: int) -> str:
+    """The tasks that a task waits for; of many only as many as there is room for."""
+    if not tasks:
+        return ""
+    for count in range(len(tasks), 0, -1):
+        more = f" and {len(tasks) - count} more" if count < len(tasks) else ""
+        if len(words := f"  after {', '.join(tasks[:count])}{more}") <= room:
+            return words
+    return f"  after {several(len(tasks), 'task')}"
 
 
 def layout(plan: Plan) -> Layout:
