@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -77,7 +77,7 @@ class LiveTable:
             case ModelReplied():
                 self._again.pop(event.task, None)
             case ToolCalled(tool=tool, arguments=arguments) if event.task:
-                self._tool[event.task] = f"{tool}({', '.join(map(str, arguments.values()))})"
+                self._tool[event.task] = f"{tool}({', '.join(_values(arguments))})"
             case Progressed(text=text) if event.task:
                 self._tool[event.task] = text
             case ToolReturned() if event.task:
@@ -208,6 +208,8 @@ class LiveTable:
         view = self._view
         if view.ended:
             return view.status
+        if not view.sessions:
+            return "starting"
         if view.questions and not any(task.status == "running" for task in view.tasks.values()):
             return "waiting for a person"
         if view.waiting is not None:
@@ -278,6 +280,15 @@ class LiveTable:
         if task.id in self._again:
             return self._again[task.id]
         return self._tool.get(task.id) or task.instruction
+
+
+def _values(arguments: dict[str, Any]) -> Iterator[str]:
+    """The arguments of a call in a few words; of a list its elements."""
+    for value in arguments.values():
+        if isinstance(value, list | tuple):
+            yield from map(str, cast("Iterable[object]", value))
+        elif value is not None:
+            yield str(value)
 
 
 def _show_typed_controls(show: bool) -> bool:
