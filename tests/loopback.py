@@ -359,11 +359,17 @@ def _output(seen: Seen, answer: Answer) -> list[dict[str, Any]]:
         message = {"id": f"msg_{mark}", "type": "message", "role": "assistant", "status": "completed"}
         items.append({**message, "content": [part]})
     items += [
-        {"id": f"fc_{mark}_{i}", "type": "function_call", "call_id": f"call_{mark}_{i}", "name": name,
+        {"id": f"fc_{mark}_{i}", "type": "function_call", "call_id": f"call_{mark}_{i}", **_tool_name(name),
          "arguments": json.dumps(arguments), "status": "completed"}
         for i, (name, arguments) in enumerate(answer.tools)
     ]  # fmt: skip
     return items
+
+
+def _tool_name(name: str) -> dict[str, str]:
+    """Responses has tools in namespaces: NAMESPACE/NAME."""
+    space, _, own = name.rpartition("/")
+    return {"name": own, "namespace": space} if space else {"name": own}
 
 
 _INCOMPLETE = ("max_output_tokens", "content_filter")

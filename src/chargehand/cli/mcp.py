@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -17,18 +18,19 @@ if TYPE_CHECKING:
 
 
 class _Client(NamedTuple):
-    """Where a client reads its servers from, and under which key."""
+    """Where a client reads its servers from, and under which key; `more` is what it needs in the entry."""
 
     file: str
     key: str
-    typed: bool = False
+    more: Mapping[str, Any] = {}
 
 
 CLIENTS: dict[str, _Client] = {
-    "claude-code": _Client(".mcp.json in the folder you work in", "mcpServers", typed=True),
+    # Without `alwaysLoad` it does not wait for a server: the first request of `claude -p` goes without the tools.
+    "claude-code": _Client(".mcp.json in the folder you work in", "mcpServers", {"type": "stdio", "alwaysLoad": True}),
     "claude-desktop": _Client("claude_desktop_config.json (Settings, Developer, Edit Config)", "mcpServers"),
     "cursor": _Client(".cursor/mcp.json in the folder you work in, or ~/.cursor/mcp.json", "mcpServers"),
-    "vscode": _Client(".vscode/mcp.json in the folder you work in", "servers", typed=True),
+    "vscode": _Client(".vscode/mcp.json in the folder you work in", "servers", {"type": "stdio"}),
     "codex": _Client("~/.codex/config.toml", "mcp_servers"),
 }
 
@@ -147,8 +149,7 @@ def _print_config(client: str, allow_approvals: bool) -> None:
     chosen, out = CLIENTS[client], screen()
     argv = [*_own_command(), "mcp", *(["--allow-approvals"] if allow_approvals else [])]
     home = os.environ.get("CHARGEHAND_HOME")
-    entry: dict[str, Any] = {"type": "stdio"} if chosen.typed else {}
-    entry |= {"command": argv[0], "args": argv[1:]}
+    entry: dict[str, Any] = {**chosen.more, "command": argv[0], "args": argv[1:]}
     if home:
         entry["env"] = {"CHARGEHAND_HOME": os.path.abspath(home)}
     out.say(f"Put this into {chosen.file}:")
