@@ -110,6 +110,16 @@ def test_an_idle_server_is_small(tmp_path: Path) -> None:
     assert used < 80 * 1024, f"{used} kB"
 
 
+def test_what_the_first_run_needs_is_loaded_beside_the_answers(tmp_path: Path) -> None:
+    """Each name is there, or the first caller would wait; the client of providers, which is large, is not loaded."""
+    code = (
+        "import sys; from chargehand.server.run_server import FIRST_NEEDED, load_for_first_run; load_for_first_run(); "
+        "print({*FIRST_NEEDED} <= {*sys.modules}, 'aiohttp' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert ended.stdout.split() == ["True", "False"]
+
+
 @pytest.mark.slow
 def test_the_list_of_many_runs_is_quick_after_a_run_ended(tmp_path: Path) -> None:
     """The list of 10,000 runs takes the processor less than 50 ms, also right after it has changed."""

@@ -12,8 +12,10 @@ import ssl
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
+import anyio
 import uvicorn
 
 from chargehand.errors import RunOwned, UsageError
@@ -34,6 +36,19 @@ from chargehand.text.redaction import Redactor
 SHORTEST_TOKEN = 16
 # Answers under way get this long when the server stops.
 GRACE_S = 1
+FIRST_NEEDED = (
+    "chargehand.tools.calculate",
+    "chargehand.tools.files",
+    "chargehand.tools.write_document",
+    "chargehand.models.anthropic",
+    "chargehand.models.http_model",
+    "chargehand.models.openai_chat",
+    "chargehand.models.openai_responses",
+    "yarl",
+    "chargehand.engine.local.engine",
+    "chargehand.planner.draft",
+    "chargehand.synthesizer.synthesis_flow",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +159,30 @@ async def run_server(server: Server, options: ServeOptions, listening: socket.so
         ssl_keyfile=options.key,
         timeout_graceful_shutdown=GRACE_S,
     )
-    continuing = asyncio.create_task(continue_wanted(server), name="wanted runs")
+    beside = [
+        asyncio.create_task(continue_wanted(server), name="wanted runs"),
+        asyncio.create_task(asyncio.to_thread(load_for_first_run), name="modules of a run"),
+    ]
     answering = _Uvicorn(config, server.stop)
     try:
         await answering.serve([listening])
     finally:
-        continuing.cancel()
-        await asyncio.gather(continuing, return_exceptions=True)
+        for each in beside:
+            each.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         await server.stop()
         await answering.close_connections()
         server.reading.close()
+
+
+def load_for_first_run() -> None:
+    """Import what a run needs before its first word, so that the first caller does not wait for it.
+
+    Clients of providers are left out: they need more memory than an idle server is to have.
+    """
+    for name in FIRST_NEEDED:
+        import_module(name)
+    anyio.run(anyio.sleep, 0)  # what streams of answers are made with is loaded at its first use
 
 
 class _Uvicorn(uvicorn.Server):
