@@ -35,7 +35,7 @@ async def open_streams(server: McpServer) -> AsyncGenerator[Any]:
         async with _of_program(server) as streams:
             yield streams
         return
-    headers: dict[str, str] = {}
+    headers = {"accept-encoding": "identity"}
     if server.key_env is not None:
         if not (key := os.environ.get(server.key_env, "").strip()):
             raise ToolError(f"The MCP server {server.name} needs {server.key_env}, which is not set.", "unavailable")
@@ -116,10 +116,13 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class _Bounded(httpx2.AsyncHTTPTransport):
-    """Breaks an answer off that is too large."""
+    """Breaks an answer off that is too large. A compressed one, which nobody asked for, may become larger later."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            await response.aclose()
+            raise httpx2.ReadError("the answer is compressed, which was not asked for")
         response.stream = _BoundedStream(response.stream)
         return response
 
