@@ -44,9 +44,9 @@ class Collector:
     def __init__(self) -> None:
         self.got: list[tuple[str, dict[str, str], Any]] = []
         self.address = ""
-        # How many requests are still refused, and whether all with metrics are.
+        # How many requests are still refused, and the status with which all with metrics are.
         self.refuse = 0
-        self.without_metrics = False
+        self.refuse_metrics = 0
         self.came = threading.Condition()
 
     def wait_for(self, enough: Callable[[], bool]) -> None:
@@ -108,7 +108,7 @@ def collecting(status: int = 200, location: str = "") -> Generator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            refused = 503 if collector.refuse else 404 if collector.without_metrics and "metrics" in self.path else 0
+            refused = 503 if collector.refuse else collector.refuse_metrics if "metrics" in self.path else 0
             if refused:
                 collector.refuse = max(collector.refuse - 1, 0)
                 self.send_response(refused)
@@ -329,10 +329,29 @@ def test_a_collector_that_comes_back_gets_what_it_missed(tmp_path: Path, monkeyp
 def test_a_viewer_without_metrics_gets_spans(shell: Shell) -> None:
     """Some take traces only: that is not an error."""
     with collecting() as collector:
-        collector.without_metrics = True
+        collector.refuse_metrics = 404
         got = _run(shell, OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
     assert (got.code, got.err) == (0, "")
     assert collector.named("invoke_workflow")
+
+
+def test_a_collector_that_refuses_metrics_is_reported(shell: Shell) -> None:
+    """A back end that does not read JSON answers 400: else nobody would know why it has none."""
+    with collecting() as collector:
+        collector.refuse_metrics = 400
+        got = _run(shell, OTEL_EXPORTER_OTLP_ENDPOINT=collector.address)
+    assert (got.code, got.out) == (0, ANSWER)
+    assert got.err.splitlines() == ["The collector did not take the metrics: HTTP Error 400: Bad Request."]
+
+
+def test_metrics_of_two_processes_are_two_series(shell: Shell) -> None:
+    """They add up in each process from nothing: under one name a back end would take them for one that was reset."""
+    with collecting() as collector:
+        for _ in range(2):
+            assert _run(shell, OTEL_EXPORTER_OTLP_ENDPOINT=collector.address).code == 0
+    bodies = [body for path, _, body in collector.got if path.endswith("/v1/metrics")]
+    found = [_plain(body["resourceMetrics"][0]["resource"]["attributes"]) for body in bodies]
+    assert len({each["service.instance.id"] for each in found}) == 2
 
 
 def test_names_are_those_of_the_conventions(shell: Shell) -> None:

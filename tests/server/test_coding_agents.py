@@ -67,7 +67,7 @@ def test_claude_code_has_our_tools_in_its_first_request(tmp_path: Path) -> None:
             "DISABLE_AUTOUPDATER": "1",
         }
         command = [found, "-p", REQUEST, "--mcp-config", ".mcp.json", "--strict-mcp-config"]
-        said = _run(tmp_path, [*command, "--allowedTools", "mcp__chargehand"], env)
+        said = _run(tmp_path, [*command, "--allowed-tools", "mcp__chargehand"], env)
     assert said.strip() == "The answer came."
 
 

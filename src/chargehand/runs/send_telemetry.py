@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from itertools import takewhile
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,6 +24,7 @@ from typing import Any, TypeAlias
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
+from uuid import uuid4
 
 from chargehand.events import Event, RunEnded
 from chargehand.record.home import Home
@@ -89,8 +91,11 @@ class Telemetry:
     # No request before this time: the collector failed.
     not_before: float = 0.0
     pause_s: float = _PAUSE_S
-    # The collector takes none.
+    # The collector takes none; or it refused them, and that was said.
     no_metrics: bool = False
+    said_of_metrics: bool = False
+    # Metrics add up in a process, so those of two must not be taken for one series.
+    instance: str = field(default_factory=lambda: str(uuid4()))
 
     def __post_init__(self) -> None:
         self.redactor = Redactor.from_env(self.env)
@@ -211,10 +216,15 @@ class Telemetry:
         """Those that are not taken are in the next ones too; a viewer that has no place for them is not asked again."""
         self.measured = time.monotonic()
         try:
-            self._post("metrics", self.metrics.write(time.time(), self.redactor, self._resource))
+            resource = {"service.instance.id": self.instance} | self._resource
+            self._post("metrics", self.metrics.write(time.time(), self.redactor, resource))
         except HTTPError as error:
             error.close()
             self.no_metrics = error.code in (404, 405, 415, 501)
+            if error.code == HTTPStatus.BAD_REQUEST and not self.said_of_metrics:
+                self.said_of_metrics = True
+                said = show_controls(self.redactor.text(f"{error}"))
+                print(f"The collector did not take the metrics: {said}.", file=sys.stderr)
         except OSError:
             return
 
