@@ -60,7 +60,7 @@ OTHER_FLAGS = {
     "CHANGELOG.md": {"--from-ref"},
     "docs/explanation/review-quality.md": {"--commits", "--half", "--lines"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
-    "docs/how-to/use-from-other-programs.md": {"--header", "--transport", "--allowed-tools"},
+    "docs/how-to/use-from-other-programs.md": {"--allowed-tools"},
     "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files", "--unidiff-zero"},
 }
 # Names of other programs' settings and functions, and of a reader's own code.
