@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-# A model call does up to half a millisecond of work between two waits.
-PER_TURN = 32
+# A call of a worker does up to half a millisecond of work between two waits, the call that writes an answer several.
+PER_TURN = 16
 
 
 class LoopTurns:
