@@ -3,6 +3,8 @@
 python -m bench.judgement --gguf FILE [--row answers]... [--cases 20] [--write]
 python -m bench.judgement --url http://127.0.0.1:8080/v1 --name MODEL     a server that is already running
 
+python -m bench.judgement ... --squad dev-v2.0.json --sick SICK_test.txt --seed N     20 and 20 cases of other authors
+
 With --held-back the cases are those of bench/judgement/held_back, which nothing was developed on.
 With --notes DIR what was answered is kept there: the same command continues a measurement that was stopped.
 """
@@ -22,6 +24,7 @@ from pathlib import Path
 from statistics import mean
 
 from bench.judgement.kept import KeptReplies
+from bench.judgement.public_sets import EACH, draw_pairs, draw_questions
 from bench.judgement.rows import HERE, ROWS, Row, Trial
 from bench.judgement.team_run import CommandLine
 
@@ -91,6 +94,9 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=20, help="at most so many cases a row")
     parser.add_argument("--held-back", action="store_true", help="the cases that nothing was developed on")
     parser.add_argument("--pairs", type=Path, help="JSON lines with first, second, contradict")
+    parser.add_argument("--squad", type=Path, help="answers to questions of SQuAD 2.0, a file such as dev-v2.0.json")
+    parser.add_argument("--sick", type=Path, help="contradictions of SICK, a file such as SICK_test.txt")
+    parser.add_argument("--seed", type=int, default=1, help="what draws the cases of these sets")
     parser.add_argument("--notes", type=Path, help="a folder for what was answered; with it, a stopped run continues")
     parser.add_argument("--write", action="store_true", help="put the lines into bench/JUDGEMENT.md")
     options = parser.parse_args()
@@ -104,14 +110,20 @@ def main() -> None:
     kept = KeptReplies(options.notes / "replies.jsonl" if options.notes else None)
     lines: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        for row_name in options.row or ROWS:
+        public: dict[str, str] = {}
+        if options.squad:
+            material, public["answers"] = Path(folder), f", SQuAD 2.0, seed {options.seed}"
+            cases["questions"] = draw_questions(options.squad, options.seed, material)
+        if options.sick:
+            pairs, public["contradictions"] = draw_pairs(options.sick, options.seed), f", SICK, seed {options.seed}"
+        for row_name in options.row or public or ROWS:
             print(f"== {row_name}", file=sys.stderr)
 
             with llama(options.gguf, options.python) if options.gguf else nullcontext(options.url) as url:
                 line = CommandLine(Path(folder), url, name)
-                row = ROWS[row_name](Trial(line, options.cases, cases, pairs, kept, commit, material))
-            if options.held_back:
-                row.name += ", held back"
+                most = 2 * EACH if row_name in public else options.cases
+                row = ROWS[row_name](Trial(line, most, cases, pairs, kept, commit, material))
+            row.name += public.get(row_name, ", held back" if options.held_back else "")
             lines += as_table(row)
             if options.notes:
                 options.notes.mkdir(parents=True, exist_ok=True)

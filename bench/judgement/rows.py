@@ -95,13 +95,19 @@ def answers(trial: Trial) -> Row:
         complete = got.printed.get("status") == "complete"
         sources = [found for text in _sources(got.printed) for found in _SOURCE.findall(text)]
         false = [found for found in sources if found[0] != case["file"] or not 1 <= int(found[1]) <= len(lines)]
-        row.count(row.team, right=right, complete_and_wrong=complete and not right, a_false_source=bool(false))
         # That the material does not state it may be an answer or a gap.
         truth = complete == right or (case["right"] is None and right)
+        row.count(row.team, right=right, complete_and_wrong=complete and not right, a_false_source=bool(false))
         row.count(row.team, status_tells_the_truth=truth)
         row.team_cost.append((got.seconds, got.tokens))
         plain = trial.ask_plainly(f"{file.read_text(encoding='utf-8')}\n\n{case['ask']}")
-        row.count(row.plain, right=_is_right(plain.text, case), complete_and_wrong=not _is_right(plain.text, case))
+        plain_right = _is_right(plain.text, case)
+        row.count(row.plain, right=plain_right, complete_and_wrong=not plain_right)
+        for of, is_right, is_complete in ((row.team, right, complete), (row.plain, plain_right, True)):
+            if case["right"] is not None:
+                row.count(of, right_where_it_is_stated=is_right)
+            else:
+                row.count(of, said_or_partial_where_it_is_not=is_right or not is_complete)
         row.plain_cost.append((plain.seconds, plain.tokens))
         status = got.printed.get("status") or f"exit {got.code}"
         row.notes.append({"ask": case["ask"], "status": status, "answer": got.answer, "plain": plain.text})

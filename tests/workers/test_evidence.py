@@ -213,6 +213,15 @@ def test_what_only_sounds_like_an_apology_is_a_result(said: str, task: dict[str,
     assert work(said, task=task)[0].status == "done"
 
 
+@pytest.mark.parametrize(
+    "said", ["Der Saal in Bergen hat 310 Plätze.", "卑尔根的大厅有 310 个座位。", "В зале 310 мест."]
+)
+def test_a_result_in_another_language_is_kept_as_it_is(said: str) -> None:
+    """It is a result; what reads it may ask for another language."""
+    outcome, calls, _ = work(said)
+    assert (outcome.status, outcome.output, len(calls)) == ("done", said, 1)
+
+
 def test_a_small_model_is_not_offered_what_reads_the_material_in_its_prompt(notes: Path) -> None:
     """It would read the same once more; a larger one, or one whose material is too long, has all tools."""
     said = "Nobody. Has. Counted. Them."
