@@ -58,21 +58,7 @@ def team_schema() -> dict[str, Any]:
             }
         ),
         "models": _table({**dict.fromkeys(TIERS, _MODEL), **dict.fromkeys(get_args(Role), _ROLE)}),
-        "mcp": {
-            "type": "object",
-            "additionalProperties": _table(
-                {
-                    "command": _TEXT | {"description": "The program of the server."},
-                    "args": _NAMES,
-                    "env": _NAMES | {"description": "Names of variables that the program is given."},
-                    "url": _TEXT | {"description": "The address of a server that runs elsewhere."},
-                    "key_env": _TEXT | {"description": "The variable with the bearer token for the address."},
-                    "tools": _NAMES | {"description": "The tools that may be used. Default: all."},
-                    "timeout": _OVER_0 | {"description": "Seconds for one call. Default: 60."},
-                }
-            ),
-            "description": "MCP servers whose tools workers list as mcp:NAME or mcp:NAME/TOOL; needs trust.",
-        },
+        "mcp": _mcp_servers(),
         "people": _table({"ask": {"type": "boolean", "description": "Escalations may reach a person."}}),
     }
     return {
@@ -82,6 +68,20 @@ def team_schema() -> dict[str, Any]:
         "required": ["description"],
         **({"$defs": definitions} if definitions else {}),
     }
+
+
+def _mcp_servers() -> dict[str, Any]:
+    server = {
+        "command": _TEXT | {"description": "The program of the server."},
+        "args": _NAMES,
+        "env": _NAMES | {"description": "Names of variables that the program is given."},
+        "url": _TEXT | {"description": "The address of a server that runs elsewhere."},
+        "key_env": _TEXT | {"description": "The variable with the bearer token for the address."},
+        "tools": _NAMES | {"description": "The tools that may be used. Default: all."},
+        "timeout": _OVER_0 | {"description": "Seconds for one call. Default: 60."},
+    }
+    about = "MCP servers whose tools workers list as mcp:NAME or mcp:NAME/TOOL; needs trust."
+    return {"type": "object", "additionalProperties": _table(server), "description": about}
 
 
 def _table(properties: dict[str, Any]) -> dict[str, Any]:
