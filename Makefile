@@ -50,7 +50,7 @@ lint: dev ## ruff, types, import layers
 	@echo "== ruff format --check"
 	@$(BIN)/ruff format --check .
 	@echo "== types (basedpyright, strict)"
-	@$(BIN)/basedpyright --threads 2
+	@$(BIN)/basedpyright
 	@echo "== import layers"
 	@$(BIN)/lint-imports --no-logo
 
