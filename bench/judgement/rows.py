@@ -256,7 +256,9 @@ def _spread(cases: list[Any], most: int) -> list[Any]:
 
 def _is_right(answer: str, case: dict[str, Any]) -> bool:
     if case["right"] is None:
-        return bool(NOT_STATED.search(answer)) or not answer.strip()
+        said = NOT_STATED.search(answer)
+        # The question's own words, said again, are not that.
+        return not answer.strip() or (said is not None and said[0].lower() not in case["ask"].lower())
     return bool(re.search(case["right"], answer, re.IGNORECASE))
 
 
