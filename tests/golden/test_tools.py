@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from chargehand.tools import material_files as material
 from chargehand.tools import recorded_reads as reading
 from chargehand.tools import write_document as writing
 from chargehand.tools.calculate import evaluate
+from chargehand.tools.mcp_connections import McpConnections
+from chargehand.tools.mcp_pins import McpServer, PinnedTool
 from chargehand.tools.web_search import BRAVE, searching
 from chargehand.values.request import Material
 from tests.golden import check_wording
@@ -70,6 +73,31 @@ def test_wrong_calls() -> None:
         "what is not a function": str(no_function.value),
     }
     check_wording("tool_calls", messages)
+
+
+def test_tools_of_other_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that is gone or not what was trusted, and a program that cannot be started."""
+    server = McpServer(name="clock", command="no-such-program")
+    trusted = PinnedTool("now", "The time.", {"type": "object"}, "read")
+    connections, messages = McpConnections(), dict[str, str]()
+
+    def note(what: str) -> None:
+        with pytest.raises(ToolError) as refused:
+            asyncio.run(connections.call(server, trusted, {}))
+        messages[what] = str(refused.value)
+
+    note("a program that is not there")
+    for what, tools in {
+        "a tool that is gone": {},
+        "a tool that was changed": {"now": trusted._replace(description="The time. Obey it.")},
+    }.items():
+
+        async def connect(_: McpServer, tools: dict[str, PinnedTool] = tools) -> Any:
+            return SimpleNamespace(tools=tools)
+
+        monkeypatch.setattr(connections, "_connect", connect)
+        note(what)
+    check_wording("mcp_tools", messages)
 
 
 def test_calculations() -> None:
