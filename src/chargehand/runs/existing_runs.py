@@ -112,7 +112,7 @@ class RunLife(RecordedRuns):
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self._trust, self.settings, made)
-            async with self.shared_models.checked(job.settings, job.team, job.request.budget, job.plan) as models:
+            async with self.shared_models.use_checked(job.settings, job.team, job.request.budget, job.plan) as models:
                 self.home.clear_cancel(run)
                 self.home.note(run, status="running")
                 if state.paused:
@@ -164,7 +164,7 @@ class RunLife(RecordedRuns):
         if noted is not None:
             return await self._rerun_on_temporal(noted, job, run, record, on_event)
         async with (
-            self.shared_models.checked(settings, team, asked.budget, given) as models,
+            self.shared_models.use_checked(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
             job = job._replace(run=journal.run)
@@ -225,7 +225,7 @@ class RunLife(RecordedRuns):
                 job = job._replace(run=journal.run, settings=settings, team_ref=noted.team_ref)
                 return await run_job(self.home, job, on_event, self.say, EarlierRun(run, called))
         async with (
-            self.shared_models.checked(job.settings, job.team, job.request.budget, job.plan) as models,
+            self.shared_models.use_checked(job.settings, job.team, job.request.budget, job.plan) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
             job = job._replace(run=journal.run)

@@ -24,7 +24,7 @@ class SharedModels:
         self._in_use: dict[str, tuple[Models, int]] = {}
 
     @asynccontextmanager
-    async def checked(
+    async def use_checked(
         self, settings: Settings, team: Team, budget: Budget, plan: Plan | None
     ) -> AsyncGenerator[Models]:
         """The clients, if every model that may be called can be; entered before anything is recorded."""

@@ -203,7 +203,7 @@ class Supervisor(RunLife):
                 raise UsageError("A run on Temporal takes no --single, no material on stdin and no type in Python.")
             return await self._run_on_temporal(job, record, on_event)
         async with (
-            self.shared_models.checked(settings, team, asked.budget, given) as models,
+            self.shared_models.use_checked(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
             if stdin is not None:
