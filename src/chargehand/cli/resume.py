@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -14,6 +14,8 @@ from chargehand.cli.shared_options import Command, output_options
 if TYPE_CHECKING:
     from chargehand.runs.send_order import SentOrder
     from chargehand.runs.supervisor import Supervisor
+
+    _Order: TypeAlias = Callable[[], Coroutine[Any, Any, SentOrder]]
 
 MORE_TOKENS = click.IntRange(min=1)
 MORE = click.FloatRange(min=0, min_open=True)
@@ -50,11 +52,7 @@ def resume(
     supervisor = make_supervisor(None, {})
     name = supervisor.source.find(run_id)
     if supervisor.source.owner(name) is not None and (orders := _orders(supervisor, name, tokens, usd, deadline)):
-        import asyncio
-
-        from chargehand.cli.steer import report_verdict
-
-        code = max(report_verdict(asyncio.run(order)) for order in orders)
+        code = _give(orders)
         topped_up = tokens is not None or usd is not None or deadline is not None
         stays_away = topped_up or supervisor.home.has(name)  # a run on Temporal is followed from anywhere
         if code or (stays_away and supervisor.source.owner(name) is not None):
@@ -68,14 +66,26 @@ def resume(
 
 def _orders(
     supervisor: Supervisor, run: str, tokens: int | None, usd: float | None, deadline: float | None
-) -> list[Coroutine[Any, Any, SentOrder]]:
+) -> list[_Order]:
     """What the process that owns the run can be ordered to do."""
-    orders: list[Coroutine[Any, Any, SentOrder]] = []
+    orders: list[_Order] = []
     if tokens is not None or usd is not None or deadline is not None:
-        orders.append(supervisor.top_up(run, tokens=tokens, usd=usd, deadline=deadline, by="command"))
+        orders.append(partial(supervisor.top_up, run, tokens=tokens, usd=usd, deadline=deadline, by="command"))
     if supervisor.source.state(run).paused:
-        orders.append(supervisor.unpause(run, by="command"))
+        orders.append(partial(supervisor.unpause, run, by="command"))
     return orders
+
+
+def _give(orders: list[_Order]) -> int:
+    """Give one order after another; the exit code. After one that is refused none is given: the run stays paused."""
+    import asyncio
+
+    from chargehand.cli.steer import report_verdict
+
+    for order in orders:
+        if code := report_verdict(asyncio.run(order())):
+            return code
+    return 0
 
 
 @click.command(cls=Command)

@@ -117,11 +117,11 @@ async def resume_run(call: Call) -> Response:
 async def _order_owner(server: Server, run: str, body: ResumeRun) -> bool:
     """Whether there was anything to order of the process that owns the run."""
     supervisor, more = server.supervisor, body.model_dump(exclude={"retry_failed"}, exclude_none=True)
-    orders = [supervisor.top_up(run, **more, by="http")] if more else []
+    orders = [partial(supervisor.top_up, run, **more, by="http")] if more else []
     if await server.reading.run(_is_paused, server, run):
-        orders.append(supervisor.unpause(run, by="http"))
+        orders.append(partial(supervisor.unpause, run, by="http"))
     for order in orders:
-        sent = await order
+        sent = await order()
         if sent.verdict in ("refused", "too_late"):
             raise Refusal(409 if sent.verdict == "too_late" else 422, sent.reason)
     return bool(orders)
