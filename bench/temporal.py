@@ -100,7 +100,11 @@ class Place:
         for name in ("home", "blobs", "team/workers"):
             (folder / name).mkdir(parents=True)
         blobs = (folder / "blobs").as_uri()
-        (folder / "home" / "config.toml").write_text(f'[temporal]\naddress = "{self.address}"\nblobs = "{blobs}"\n')
+        (folder / "home" / "config.toml").write_text(
+            f'[temporal]\naddress = "{self.address}"\nblobs = "{blobs}"\n'
+            # Else a worker has two calls at once under way, as the provider is on this machine.
+            f"[providers.openai]\nmax_concurrent = {SLOTS}\n"
+        )
         (folder / "team" / "team.toml").write_text('name = "bench"\ndescription = "Looks figures up."\n')
         (folder / "team" / "workers" / "clerk.md").write_text(CLERK)
 

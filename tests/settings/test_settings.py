@@ -225,6 +225,17 @@ def test_base_urls_of_the_environment_win_over_files(place: Place) -> None:
         place.load(env={"OPENAI_BASE_URL": "http://me:secret@env.example/v1"})
 
 
+def test_limits_of_a_file_apply_to_the_endpoint_of_the_environment(place: Place) -> None:
+    """A file that names no endpoint limits that of OPENAI_BASE_URL; limits of another endpoint do not apply to it."""
+    env = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    place.own('[providers.openai]\nmax_concurrent = 50\nfirst_event_s = 5.5\nkey_env = "FILE_KEY"\n')
+    openai = place.load(env=env)[0].providers["openai"]
+    assert (openai.max_concurrent, openai.first_event_s, openai.key_env) == (50, 5.5, "OPENAI_API_KEY")
+    assert openai.base_url == env["OPENAI_BASE_URL"]
+    place.own('[providers.openai]\nbase_url = "http://f.example/v1"\nkey_env = "FILE_KEY"\nmax_concurrent = 50\n')
+    assert place.load(env=env)[0].providers["openai"].max_concurrent is None
+
+
 def test_an_endpoint_does_not_inherit_the_key_of_another(place: Place) -> None:
     """Moving a known provider to another endpoint needs its key named again, even in a trusted tree."""
     place.own('[providers.lab]\nbase_url = "http://lab.example/v1"\nkey_env = "LAB_KEY"\n')

@@ -13,7 +13,15 @@ from chargehand.record.home import default_path
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.script_path import OF_TEAM, found_from
 from chargehand.settings.settings import OtelSettings, Pinned, RoleModel, ServeSettings, Settings, TemporalSettings
-from chargehand.settings.settings_file import NOT_SERVED, TIERS, Layer, problem_with_url, read_layer
+from chargehand.settings.settings_file import (
+    NOT_SERVED,
+    PROVIDER_LIMITS,
+    PROVIDER_SECONDS,
+    TIERS,
+    Layer,
+    problem_with_url,
+    read_layer,
+)
 from chargehand.settings.toml_file import read, suggestion
 from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_TOKENS
@@ -36,10 +44,10 @@ def load_settings(env: Mapping[str, str], cwd: str | Path, flags: Mapping[str, A
     if (own := home / "config.toml").is_file():
         file = read(own)
         layers.append(read_layer(file, file.data, (), known, trusted=True))
-        known.update(_not_in_env(layers[0].providers, env))
+        known.update(_as_env_has_them(layers[0].providers, known, env))
     if (tree := _tree_layer(Path(cwd), known, TrustRegistry(str(home)))) is not None:
         layers.append(tree)
-        known.update(_not_in_env(tree.providers, env))
+        known.update(_as_env_has_them(tree.providers, known, env))
     given = {name: value for name, value in flags.items() if value is not None}
     settings = _settings(str(home), known, layers, env, given)
     if (model := _forced_model(given, env, known)) is not None:
@@ -121,9 +129,17 @@ def _built_in(env: Mapping[str, str]) -> dict[str, Provider]:
     return built_in(env)
 
 
-def _not_in_env(providers: Mapping[str, Provider], env: Mapping[str, str]) -> dict[str, Provider]:
-    """Without those whose endpoint the environment names, so that no file's key is sent to that endpoint."""
-    return {name: provider for name, provider in providers.items() if not env.get(BASE_URLS.get(name, ""))}
+def _as_env_has_them(
+    providers: Mapping[str, Provider], known: Mapping[str, Provider], env: Mapping[str, str]
+) -> dict[str, Provider]:
+    """Where the environment names an endpoint, only the limits that a file sets for it: no file's key is sent there."""
+    found = dict(providers)
+    for name, variable in BASE_URLS.items():
+        if name in providers and env.get(variable):
+            provider, own = providers[name], known[name]
+            limits = {each: getattr(provider, each) for each in PROVIDER_LIMITS + PROVIDER_SECONDS}
+            found[name] = own.model_copy(update=limits) if provider.base_url == own.base_url else own
+    return found
 
 
 def _tree_layer(cwd: Path, known: Mapping[str, Provider], trust: TrustRegistry) -> Layer | None:

@@ -30,8 +30,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 # Providers without an endpoint.
 NOT_SERVED = frozenset({"scripted"})
 # What a provider allows: requests and tokens a minute, calls at once, tokens in one call.
-_PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
-_PROVIDER_SECONDS = ("first_event_s", "silence_s")
+PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
+PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9_.-]*")
 _MCP_KEYS = frozenset({"command", "args", "env", "url", "key_env", "tools", "timeout"})
 _MCP_LISTS = ("args", "env", "tools")
@@ -326,7 +326,7 @@ def _provider(
     reader: SettingsReader, data: Mapping[str, Any], name: str, known: Mapping[str, Provider]
 ) -> Provider | None:
     path = ("providers", name)
-    keys, before = {"base_url", "wire", "key_env", *_PROVIDER_LIMITS, *_PROVIDER_SECONDS}, len(reader.problems)
+    keys, before = {"base_url", "wire", "key_env", *PROVIDER_LIMITS, *PROVIDER_SECONDS}, len(reader.problems)
     table = reader.table(reader.table(data, "providers"), name, "providers", known=keys)
     if name in NOT_SERVED or not _PROVIDER_NAME.fullmatch(name):
         reader.wrong(path, f"{name!r} cannot be the name of a provider: choose another.")
@@ -352,8 +352,8 @@ def _provider(
             (*path, "base_url"),
             f'say which key goes to this endpoint: add key_env = "{built_in.key_env}", or rename it.',
         )
-    given = {each: reader.whole(table, each, *path) for each in _PROVIDER_LIMITS}
-    given |= {each: reader.number(table, each, *path, whole=False) for each in _PROVIDER_SECONDS}
+    given = {each: reader.whole(table, each, *path) for each in PROVIDER_LIMITS}
+    given |= {each: reader.number(table, each, *path, whole=False) for each in PROVIDER_SECONDS}
     limits = {each: value for each, value in given.items() if value is not None}
     if url is None or len(reader.problems) > before:
         return None
