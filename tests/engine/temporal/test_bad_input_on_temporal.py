@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 
 import pytest
@@ -31,6 +33,7 @@ from tests.engine.temporal.fleet import Fleet, Server, free_port, run_on
 from tests.engine.temporal.test_orders_on_temporal import Gates
 from tests.flows import Flow, Said, by_task, task, tasks, works
 from tests.kernel import result
+from tests.pace import Timed
 
 pytestmark = pytest.mark.xdist_group("temporal")
 
@@ -80,6 +83,39 @@ assert store.get("runs/r1/large") == b"x" * 100_000
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "runs/r1/large" in done.stdout
+
+
+def test_a_run_waits_while_the_store_is_full(server: Server, tmp_path: Path) -> None:
+    """A worker can write nothing: the command says within 30 s that a step is tried again; with room it completes."""
+    asyncio.run(server.connect())
+    home, blobs = tmp_path / "home", tmp_path / "blobs"
+    home.mkdir()
+    blobs.mkdir()
+    config = f'[temporal]\naddress = "{server.address}"\nblobs = "{blobs.as_uri()}"\n'
+    (home / "config.toml").write_text(config, encoding="utf-8")
+    options: dict[str, Any] = {
+        "env": {**os.environ, "CHARGEHAND_HOME": str(home), "CHARGEHAND_MODEL": "scripted"},
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
+    command = [sys.executable, "-m", "chargehand"]
+    with subprocess.Popen([*command, "worker", "--team", "general"], **options) as worker:
+        try:
+            assert worker.stderr is not None
+            assert any("worker of " in line for line in iter(worker.stderr.readline, "")), "it has ended"
+            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+            run = [*command, "run", "--engine", "temporal", "--team", "general", "Compare Oslo and Bergen"]
+            with subprocess.Popen(run, stdout=subprocess.PIPE, **options) as running:
+                assert running.stderr is not None
+                with Timed() as timed:
+                    said = next((line for line in iter(running.stderr.readline, "") if "tried again" in line), "")
+                assert "StoreUnreachable" in said
+                assert timed.within(30.0)
+                resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+                running.communicate(timeout=120)
+                assert running.returncode in (0, 3)
+        finally:
+            worker.kill()
 
 
 @pytest.mark.parametrize("how", ["altered", "missing"])

@@ -15,12 +15,13 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
-from chargehand import __version__
+import chargehand
 from chargehand.engine.outcomes import KeptOutcomes
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
@@ -45,10 +46,23 @@ _PATHS = ("tools_path", "ref")
 
 
 def team_queue(team: Team, prefix: str = "ch") -> str:
-    """The queue of a team as it is: workers with another team, or another version of chargehand, do not poll it."""
+    """The queue of a team as it is: workers with another team, or other code of chargehand, do not poll it."""
     parts = json.dumps(_without_paths(team.to_json()), sort_keys=True, default=str)
-    digest = hashlib.sha256(f"{__version__}\n{parts}".encode()).hexdigest()[:8]
+    digest = hashlib.sha256(f"{code_digest()}\n{parts}".encode()).hexdigest()[:8]
     return f"{prefix}.{team.name}@{digest}"
+
+
+@cache
+def code_digest() -> str:
+    """Of all modules of chargehand: a workflow that is continued by other code may decide otherwise, and would fail.
+
+    The version alone would be the same for a checkout before and after a change.
+    """
+    package, digest = Path(chargehand.__file__).parent, hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        code = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()} {len(code)}\n".encode() + code)
+    return digest.hexdigest()
 
 
 def _without_paths(data: Any) -> Any:
