@@ -189,6 +189,10 @@ class ChaosStage:
         victim = self.workers.pop(chance.randrange(len(self.workers)))
         assert victim.kill() == -9, victim.err
 
+    def kill_workers(self) -> None:
+        while self.workers:
+            self.workers.pop().kill()
+
     def start_server(self) -> None:
         """It answers when this returns."""
         self.server.start()
@@ -258,8 +262,7 @@ def chaos(folder: Path, slowness: float) -> Iterator[ChaosStage]:
         finally:
             provider.terminate()
             if stage is not None:
-                for worker in stage.workers:
-                    worker.kill()
+                stage.kill_workers()
                 stage.server.kill()
             assert parent.stdin
             parent.stdin.close()

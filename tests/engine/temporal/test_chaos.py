@@ -123,6 +123,8 @@ def test_nothing_is_lost_when_workers_server_and_clients_are_killed(
 ) -> None:
     """Each run ends with the answer of a local run; no committed call is made again, and no `once` tool twice."""
     chance = random.Random(f"chaos {number}")
+    # Workers of the round before would write into its ledger.
+    stage.kill_workers()
     stage.ledger = stage.folder / f"ledger-{number}"
     while len(stage.workers) < WORKERS:
         stage.start_worker()
@@ -182,8 +184,7 @@ def test_cancelling_reaches_a_call_that_hangs_within_three_seconds(stage: ChaosS
 
 def test_a_worker_that_is_asked_to_end_gives_its_steps_to_another(stage: ChaosStage) -> None:
     """SIGTERM is no cancellation: the worker ends with code 0, and its call is made again elsewhere, with its key."""
-    while stage.workers:
-        stage.workers.pop().kill()
+    stage.kill_workers()
     stage.start_worker()
     run, asked = begin_hanging(stage)
     (ending,) = stage.workers
