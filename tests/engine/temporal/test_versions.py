@@ -23,6 +23,7 @@ from tests.flows import Flow, by_task, task, tasks, works
 
 pytestmark = pytest.mark.xdist_group("temporal")
 FILES = {
+    "script.json": '{"replies": []}\n',
     "team.toml": 'name = "office"\ndescription = "Does office work."\n',
     "workers/clerk.md": "---\nname: clerk\ndescription: Does clerical work\ntools: []\n---\nYou are a clerk.\n",
     "workers/boss.md": "---\nname: boss\ndescription: Decides\nkind: human\n---\nDecide.\n",

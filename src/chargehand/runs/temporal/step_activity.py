@@ -149,15 +149,22 @@ class StepActivity:
             return StepResult()
         if order.kind == CLOSE:
             return await close_run(store, order, _token(order))
-        done = await asyncio.to_thread(read_step, store, run, order.key)
+        loaded, refs = await self._load(run), read_refs(order.refs)
+        # One thread for all that is read: handing work over costs more than most of it.
+        opened = await asyncio.to_thread(self._open, order, refs, _token(order))
+        if isinstance(opened, StepResult):
+            return opened
+        return await _Step(order, refs, loaded, *opened, store, self._models, self).run()
+
+    def _open(self, order: StepOrder, refs: StepRefs, token: int) -> StepResult | tuple[BlobJournal, StoredOutcomes]:
+        """The result of a step that has ended; else its segment, opened, and the outcomes that it needs."""
+        done = read_step(self._store, order.run, order.key)
         if done is not None and done["result"].get("turn", 0) >= order.turn:
             return StepResult(**done["result"]["step"])
-        loaded = await self._load(run)
-        journal = await asyncio.to_thread(BlobJournal.open, store, run, order.segment, _token(order))
-        outcomes = StoredOutcomes(store, run)
-        refs = read_refs(order.refs)
-        await asyncio.to_thread(self._load_outcomes, outcomes, order, refs)
-        return await _Step(order, refs, loaded, journal, outcomes, store, self._models, self).run()
+        journal = BlobJournal.open(self._store, order.run, order.segment, token)
+        outcomes = StoredOutcomes(self._store, order.run)
+        self._load_outcomes(outcomes, order, refs)
+        return journal, outcomes
 
     def _load_outcomes(self, outcomes: StoredOutcomes, order: StepOrder, refs: StepRefs) -> None:
         words = [refs.words, *order.added]
@@ -251,7 +258,7 @@ class _Step:
             engine.serve(steps)
             await self._read_orders(engine)
             result = await self._work(engine, steps, state)
-        await self.mailbox.fetch()
+        await self.mailbox.remove_taken()
         if result.waits is None:
             urls = engine.record.urls() if order.kind == "attempt" else ()
             kept = {"step": asdict(result), "turn": order.turn, "segment": order.segment, "refs": order.refs}

@@ -275,7 +275,7 @@ class BlobMailbox:
 
 
 class FetchedMailbox:
-    """The same for a step: `pending` gives what was fetched, `remove` takes effect with the next `fetch`."""
+    """The same for a step: `pending` gives what was fetched, `remove` takes effect later, outside of the loop."""
 
     def __init__(self, mailbox: BlobMailbox) -> None:
         self._mailbox = mailbox
@@ -284,6 +284,10 @@ class FetchedMailbox:
 
     async def fetch(self) -> None:
         self._fetched = await asyncio.to_thread(self._exchange)
+
+    async def remove_taken(self) -> None:
+        if self._removed:
+            await self.fetch()
 
     def _exchange(self) -> list[Order | UnreadableOrder]:
         removed, self._removed = self._removed, []
