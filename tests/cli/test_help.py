@@ -19,7 +19,6 @@ LOADED = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("args", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)])
 def test_help_loads_nothing_heavy(args: list[str]) -> None:
     """Neither an event loop nor a client nor a validator is imported."""

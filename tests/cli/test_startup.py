@@ -50,7 +50,6 @@ def _loaded(command: str, folder: Path) -> set[str]:
     return {name for name in loaded if not name.startswith(("uvloop", "_cython", "cython_runtime"))}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", BOUNDS)
 def test_a_short_command_loads_only_what_it_needs(command: str, folder: Path) -> None:
     """`runs` loaded 175 modules of ours, the planner and the synthesizer among them, to print a table."""

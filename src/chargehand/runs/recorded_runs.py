@@ -14,17 +14,16 @@ from chargehand.events import Event, RunEnded
 from chargehand.record.home import Home
 from chargehand.record.replay import replay
 from chargehand.record.storage_errors import reading
-from chargehand.runs.answer_question import check_answer, record_answer
 from chargehand.runs.check_request import positive
 from chargehand.runs.prepared_team import PreparedTeam
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
-from chargehand.runs.send_order import VERDICT_WAIT_S, SentOrder, send_order
 from chargehand.values.effect import Question
 from chargehand.values.order import OrderKind, new_order
 from chargehand.values.report import Report
 from chargehand.values.status_words import FINISHED, RunStatus
 
 if TYPE_CHECKING:
+    from chargehand.runs.send_order import SentOrder
     from chargehand.runs.temporal.all_runs import NotedRun
     from chargehand.values.run_diff import RunDiff
 
@@ -127,6 +126,8 @@ class RecordedRuns(PreparedTeam):
         return await self._order("continue", run, by)
 
     async def _order(self, kind: OrderKind, run: str, by: str, **fields: object) -> SentOrder:
+        from chargehand.runs.send_order import VERDICT_WAIT_S, send_order  # no run needs it
+
         name = self.source.find(run)
         try:
             order = new_order(kind, by=by, **fields)
@@ -159,6 +160,8 @@ class RecordedRuns(PreparedTeam):
         Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer. The first
         one counts; another is refused with it: NoOpenQuestion.
         """
+        from chargehand.runs.answer_question import record_answer  # no run needs it
+
         run = self.source.find(run)
         if not self.home.has(run):
             return await self._answer_as_order(run, question, words, by, RunOwned(f"{run} is on Temporal."))
@@ -173,6 +176,8 @@ class RecordedRuns(PreparedTeam):
         self, run: str, question: str, words: str, by: str, owned: RunOwned
     ) -> tuple[Question, ...]:
         """Have the owner of the run take the answer."""
+        from chargehand.runs.answer_question import check_answer
+
         check_answer(run, self.source.state(run), question, words)
         sent = await self._order("answer", run, by, question=question, text=words)
         if sent.verdict == "accepted":
