@@ -1,7 +1,7 @@
 """The run page in Chromium over a real server: first paint, delay of an event, tasks that block the page, watchers.
 
-`python -m bench.page [paint|stream|large|watchers|list]...` prints one line of JSON a part. Needs Chromium, but for the
-last two. Of what the server does, its processor time is in `cpu_ms`.
+`python -m bench.page [paint|stream|large|watchers|list|orders]...` prints one line of JSON a part. Needs Chromium,
+but for the last three. Of what the server does, its processor time is in `cpu_ms`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from tests.trace.browser import CHROMIUM
 RUNS_AT_ONCE = 20
 WATCHERS = 200
 RUNS_LISTED = 10_000
+ORDERS = 8
 # Two calls of a tool and an answer: about 24 events a task.
 WORKER: list[dict[str, Any]] = [
     {"contains": "43127", "reply": {"json": {"summary": "Looked up.", "output": "It is 43,127.", "claims": []}}},
@@ -234,6 +236,23 @@ def measure_list(folder: Path) -> dict[str, Any]:
         return {"runs": RUNS_LISTED, **figures, "idle_mb": idle, "then_mb": _memory_mb(pid)}
 
 
+def measure_orders(folder: Path) -> dict[str, Any]:
+    """From sending the order to stop a task to the end of the task on the stream, in a run of the server."""
+    with server_process(folder, {"replies": script(600_000)}) as server:
+        tasks = [each | {"depends_on": []} for each in plan(ORDERS, "analyst")["tasks"]]
+        body = {"request": "Look up", "plan": {"goal": "Look up", "tasks": tasks}, "tokens": 10**9}
+        run = server.client.post("/api/v1/runs", body).json["run"]
+        took: list[float] = []
+        with server.client.stream(f"/api/v1/runs/{run}/stream") as events:
+            kinds = ((json.loads(each["data"]), time.monotonic()) for each in events)
+            begun = {event["task"] for event, _ in islice((e for e in kinds if e[0]["kind"] == "model_called"), ORDERS)}
+            for task in sorted(begun):
+                sent = time.monotonic()
+                server.client.post(f"/api/v1/runs/{run}/tasks/{task}/stop")
+                took.append(next(at for event, at in kinds if event["kind"] == "task_ended") - sent)
+    return {"orders": len(took), "median_ms": round(1000 * statistics.median(took)), "most_ms": round(1000 * max(took))}
+
+
 def _memory_mb(pid: int) -> float:
     (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
     return round(int(line.split()[1]) / 1024, 1)
@@ -266,6 +285,7 @@ PARTS = {
     "large": measure_large,
     "watchers": measure_watchers,
     "list": measure_list,
+    "orders": measure_orders,
 }
 
 

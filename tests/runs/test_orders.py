@@ -96,6 +96,21 @@ def resume(home: Path, run: str, says: ScriptedModel) -> Report:
     return run_virtual(Supervisor(TEAM, model=says, home=home).resume(run))[0]
 
 
+# -- what watchers see -----------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_task_is_on_the_record_soon_also_if_nothing_follows_from_it(tmp_path: Path) -> None:
+    """Another process sees it within a second, though the next call ends a minute later."""
+
+    async def look(door: Supervisor, run: str) -> list[str | None]:
+        await asyncio.sleep(2)
+        return [event.task for event in Home(tmp_path).events(run) if event.kind == "task_ended"]
+
+    report, seen, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t2=60), look)
+    assert report.status == "complete"
+    assert seen == ["t1"]
+
+
 # -- the mailbox -----------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ that. So after a crash an order is on the record, and the fold has its effect, o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,9 @@ from chargehand.record.replay import Replay
 from chargehand.record.task_list import ACCEPTED, Judgement, TaskList
 from chargehand.values.key import TaskPath
 from chargehand.values.order import Order, control_key
+
+# After an order is acted on, what follows from it is written.
+FOLLOWS_S = 0.05
 
 
 class LocalOrders:
@@ -116,9 +120,10 @@ class LocalOrders:
         await self.read()
 
     async def read(self) -> None:
-        """Take the orders that have come; and once nothing is in flight, end a session that is paused.
+        """Take the orders that have come, and write what only watchers wait for.
 
-        So ends a session in which tasks are restarted: their own calls are broken off, those of other tasks finished.
+        A session that is paused ends once nothing is in flight. So does one in which tasks are restarted: their own
+        calls are broken off, those of other tasks finished.
         """
         for order in () if self._mailbox is None else self._mailbox.pending():
             await self._take(order)
@@ -132,6 +137,8 @@ class LocalOrders:
             await self._recorder.commit()
             if self._slots.idle.is_set():
                 self._activity.park("paused")
+        elif self._recorder.is_behind:
+            await self._recorder.commit()
 
     async def _take(self, order: Order | UnreadableOrder) -> None:
         key = control_key(order.id)
@@ -147,6 +154,8 @@ class LocalOrders:
                 self._accept(order) if judged == ACCEPTED else self._refuse(order, judged)
         await self._recorder.commit()
         self._act(order)
+        # What follows from it, such as the end of a task, takes some turns of the loop; whoever sent it watches.
+        asyncio.get_running_loop().call_later(FOLLOWS_S, self._recorder.write_soon)
         assert self._mailbox is not None
         self._mailbox.remove(order.id)
 

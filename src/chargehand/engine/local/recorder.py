@@ -94,6 +94,15 @@ class Recorder:
             self._stored.add(message.digest)
             self._blobs[message.digest] = message.packed
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether events wait to be written, such as the end of a task that no other task needs."""
+        return bool(self._events)
+
+    def write_soon(self) -> None:
+        """Write what was emitted, though nobody waits for it."""
+        self._wanted.set()
+
     async def commit(self) -> None:
         """Return once everything emitted so far is on disk."""
         if self._broken is not None:
