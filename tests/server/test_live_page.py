@@ -98,12 +98,57 @@ def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str)
     page.keyboard.press("Enter")
     page.wait_for_selector(f".facts:has-text('forked from {run} at b')")
     page.wait_for_selector(".pill.r-complete")
+    assert window.words(".row[href$='/a'] .tail") == "✓ reused"
     page.goto(f"{page.url}#task/a")
     page.locator(".orders-part summary").click()
     page.get_by_role("button", name="Fork from here").click()
     page.wait_for_selector(".facts:has-text('at a')")
     page.wait_for_selector(".pill.r-complete")
     assert window.problems == []
+
+
+def test_the_page_of_a_run_that_is_not_there_says_so(client: Client, browser: Browser) -> None:
+    """With the way back to those that are; the status is 404."""
+    page = browser.new_page(extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+    answer = page.goto(f"http://127.0.0.1:{client.port}/runs/20200101-000000-none")
+    assert answer is not None
+    assert answer.status == 404
+    page.wait_for_selector(".alert:has-text('There is no run')")
+    page.get_by_role("link", name="All runs").click()
+    page.wait_for_selector(".runs .run")
+    page.close()
+
+
+def test_a_run_that_was_cancelled_is_resumed_in_the_page(tmp_path: Path, browser: Browser) -> None:
+    """What it has done by then is kept."""
+    slow = {"when": {"task": "b"}, "times": 1, "delay_ms": int(PATIENCE_S * 1000), "reply": {"text": "late"}}
+    with serving(make_supervisor(tmp_path, ScriptedModel([slow, *ANSWERS]))) as client:
+        run = client.start()
+        with client.stream(f"/api/v1/runs/{run}/stream") as events:
+            next(each for each in events if '"kind": "task_ended"' in each["data"])
+        client.post(f"/api/v1/runs/{run}/cancel")
+        own = f"http://127.0.0.1:{client.port}/"
+        window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+        window.page.set_default_timeout(PATIENCE_S * 1000)
+        window.page.wait_for_selector(".pill.r-cancelled")
+        window.page.get_by_role("button", name="Resume").click()
+        window.page.wait_for_selector(".pill.r-complete")
+        assert window.problems == []
+
+
+def test_tasks_that_failed_for_one_reason_are_one_gap(tmp_path: Path, browser: Browser) -> None:
+    """Each of them is named in it."""
+    refused = {"when": {"role": "worker"}, "reply": {"error": {"status": 401, "message": "The key is not valid."}}}
+    with serving(make_supervisor(tmp_path, ScriptedModel([ANSWERS[0], refused]))) as client:
+        run = client.start()
+        assert client.wait(run)["status"] == "failed"
+        own = f"http://127.0.0.1:{client.port}/"
+        window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+        assert window.words(".sentence") == "There is no answer; 0 of 2 tasks done, 2 failed."
+        gaps = window.page.locator("section.alert li")
+        assert gaps.count() == 1
+        assert gaps.locator("a.cite").all_inner_texts() == ["a", "b"]
+        assert window.problems == []
 
 
 def test_a_page_connects_again_after_a_proxy_answered_for_the_server(
@@ -212,6 +257,8 @@ def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browse
         press(".orders-part summary")
         press(".drawer button:text-is('Restart')")
         page.wait_for_selector(".question:has-text('Which year?')")
+        assert page.locator(".prompt h3").all_inner_texts() == ["Task a", "Done when"]
+        assert window.words(".row.asks[href$='/a'] .tail") == "◆ needs you"
 
         press(".question textarea", "2024")
         press(".question button:text-is('Answer')")

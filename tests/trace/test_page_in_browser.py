@@ -37,7 +37,7 @@ def test_the_page_shows_the_run(browser: Browser, file: Path) -> None:
     text = window.words()
     for words in (
         "Partial",
-        "5 of 8 tasks done, 2 failed or escalated",
+        "5 of 8 tasks done, 1 failed, 1 escalated",
         "18,620",
         "$0.1053",
         "Travel times are missing.",
@@ -219,6 +219,24 @@ def test_no_task_of_a_halted_run_is_at_work(browser: Browser, file: Path) -> Non
     assert window.words(".row.s-waiting .tail") == "○ waiting · 3.0 s"
     assert "1 waiting" in window.words(".figures")
     assert window.page.locator(".s-running.row").count() == 0
+
+
+def test_what_was_decided_after_an_attempt_is_said_in_words(browser: Browser, file: Path) -> None:
+    """A rewritten task is there in full, without a click; hostile words in it are words."""
+    record = Recorder()
+    record.start(0.0, "Compare")
+    record.note(0.1, "plan_approved", plan=plan().to_json(), strategy="hybrid", notes=[])
+    record.note(0.2, "task_ready", "t1", worker="researcher")
+    record.attempt(0.3, 0.9, plan().tasks[0], 1, ("contract", "Empty."))
+    refine, words = {"kind": "refine", "reason": "Empty."}, {"instruction": "Collect <b>three</b> figures for Oslo."}
+    record.note(0.91, "decision", "t1", 1, key="t1/1/recovery", decision="recovery", value=refine, reason="Empty.")
+    record.note(0.95, "decision", "t1", 1, key="t1/1/rewrite", decision="rewrite", value=words, reason="Empty.")
+    window = open_file(browser, file, to_html(record.events(), Redactor(), status="interrupted"), "#task/t1")
+    window.page.wait_for_selector(".attempt-part")
+    said = window.page.locator(".decision > summary").all_inner_texts()
+    assert said == ["Then: once more, with a rewritten instruction", "The task was rewritten"]
+    assert "Collect <b>three</b> figures for Oslo." in window.words(".drawer")
+    assert window.problems == []
 
 
 def test_a_very_long_answer_is_cut_off_until_all_of_it_is_asked_for(browser: Browser, file: Path) -> None:

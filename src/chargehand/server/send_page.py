@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from chargehand.errors import RunNotFound
 from chargehand.server.calls import Call
 from chargehand.server.read_runs import find_run
 from chargehand.server.refusals import Refusal
@@ -20,8 +21,11 @@ async def show_runs(call: Call) -> Response:
 
 
 async def show_run(call: Call) -> Response:
-    """The page of one run."""
-    await find_run(call)
+    """The page of one run; of one that is not there the page says so, with a way back."""
+    try:
+        await find_run(call)
+    except RunNotFound:
+        return _frame(call, 404)
     return _frame(call)
 
 
@@ -33,6 +37,6 @@ async def get_page_file(call: Call) -> Response:
     return Response(asset(name), headers={"cache-control": "no-cache"}, media_type=_TYPES[name.rsplit(".", 1)[1]])
 
 
-def _frame(call: Call) -> Response:
+def _frame(call: Call, status: int = 200) -> Response:
     root = str(call.request.scope.get("root_path", "")).rstrip("/")
-    return Response(live_page(root), headers=_HEADERS, media_type="text/html")
+    return Response(live_page(root), status, headers=_HEADERS, media_type="text/html")

@@ -26,7 +26,7 @@ export function actions(source, state) {
   const stopped = !ended && state.status !== "running";
   return h("div", { class: "buttons actions" },
     state.status === "running" && takes("pause") ? button("Pause", "pause") : null,
-    stopped && !state.questions.length ? button("Resume", "resume", {}, "main") : null,
+    (stopped && !state.questions.length) || state.status === "cancelled" ? button("Resume", "resume", {}, "main") : null,
     ended && failedTasks(state) ? button("Try what failed again", "resume", { retry_failed: true }, "main") : null,
     stopped || takes("pause") ? topUpForm(state, send) : null,
     ended ? null : button("Cancel", "cancel"),
@@ -35,7 +35,7 @@ export function actions(source, state) {
     h("details", { class: "menu" }, h("summary", {}, "Export"), h("div", { class: "sheet" },
       [["html", "This page as one file"], ["json", "The record as JSON"], ["jsonl", "The events as JSON lines"]].map(([form, words]) =>
         h("a", { href: exportAddress(state.run, form), download: true }, words)))),
-    window.Notification?.permission === "default" ? h("button", { type: "button", onclick: () => Notification.requestPermission() }, "Notify me") : null, note);
+    !ended && window.Notification?.permission === "default" ? h("button", { type: "button", onclick: () => Notification.requestPermission() }, "Notify me") : null, note);
 }
 
 /** A button that opens a small form. */

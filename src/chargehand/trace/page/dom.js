@@ -22,6 +22,9 @@ export function fill(element, ...children) {
   return element;
 }
 
+/** Words with names between backticks as code. */
+export const withCode = (text) => String(text).split(/`([^`\n]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
+
 /** HTML that our own code made from Markdown: nothing of it is a script, a form or an image. */
 export function prose(html) {
   const box = h("div", { class: "prose" });

@@ -73,10 +73,9 @@ export function drawer(source, close) {
     return [
       block("Error", error), block("Escalated", escalation),
       outcome.because?.length ? field("Because of", outcome.because.map((id) => [taskLink(id), " "])) : null,
-      block(outcome.partial ? "Partial output" : "Output", pretty(outcome.output), typeof outcome.output === "string" ? "" : "json"),
-      Number.isInteger(outcome.confidence) ? field("Confidence", `${outcome.confidence} %`) : null,
-      outcome.claims?.length ? field("Claims", h("ul", {}, outcome.claims.map((claim) =>
-        h("li", {}, claim.statement, " ", (claim.sources ?? []).map((each) => [state.tasks.has(each) && each !== shown ? taskLink(each) : h("code", {}, each), " "]))))) : null,
+      block(`${outcome.partial ? "Partial output" : "Output"}${Number.isInteger(outcome.confidence) ? ` · confidence ${outcome.confidence} %` : ""}`,
+        pretty(outcome.output), typeof outcome.output === "string" ? "" : "json"),
+      outcome.claims?.length ? field("Claims", h("ul", {}, outcome.claims.map((claim) => h("li", {}, claim.statement, sources(claim, state))))) : null,
       outcome.findings?.length ? field("Findings", h("ul", {}, outcome.findings.slice(0, 100).map((finding) =>
         h("li", {}, h("code", {}, `${finding.path ?? ""}${finding.line ? `:${finding.line}` : ""}`), " ", finding.message)))) : null,
     ];
@@ -89,11 +88,32 @@ export function drawer(source, close) {
     return h("details", { class: "attempt-part", "data-attempt": attempt.number, "data-key": `a${attempt.number}`, open: Boolean(error) || attempt.number === 1 },
       h("summary", {}, `Attempt ${attempt.number} · ${attempt.status ?? "running"} · ${took}`,
         attempt.model ? h("span", { class: "quiet" }, ` · ${modelName(attempt.model)}`) : null),
-      h("a", { class: "here", href: `#task/${shown}@${attempt.number}` }, "Link to this attempt"),
+      h("a", { class: "here", href: `#task/${shown}@${attempt.number}`, "aria-label": `Link to attempt ${attempt.number}` }, "link"),
       error ? h("p", { class: "alert" }, error) : null,
       attempt.calls.map(callPart),
-      decided.map((each) => h("details", { class: "decision", "data-key": `d${each.seq}` },
-        h("summary", {}, `${each.decision}: ${each.reason}`), h("pre", {}, pretty(each.value).slice(0, LONGEST)))));
+      decided.map((each) => h("details", { class: "decision", "data-key": `d${each.seq}`, open: each.decision === "rewrite" },
+        h("summary", {}, decisionWords(each)), each.decision === "rewrite" ? rewritten(each.value) : [
+          each.reason === attempt.error?.message ? null : h("p", { class: "quiet" }, each.reason), h("pre", {}, pretty(each.value).slice(0, LONGEST))])));
+  }
+
+  /** What was decided after an attempt, as a sentence. */
+  function decisionWords({ decision, value, reason }) {
+    if (decision === "rewrite") return "The task was rewritten";
+    if (decision === "transport_retry") return `The call was sent again after ${duration(value.after_s)}`;
+    const said = {
+      retry: "Then: once more", refine: "Then: once more, with a rewritten instruction", upgrade: `Then: once more, by the ${value?.tier} model`,
+      reassign: `Then: given to ${value?.worker ?? "another worker"}`, split: "Then: split into smaller tasks", ask: "Then: a person was asked", give_up: "Then: given up",
+    };
+    return (decision === "recovery" && said[value?.kind]) || `${decision.replaceAll("_", " ")}: ${reason}`;
+  }
+
+  const rewritten = ({ instruction, context, success_criterion: criterion }) =>
+    [block("Instruction", instruction), block("Context", pretty(context)), block("Done when", criterion)];
+
+  /** Where a claim comes from; that it comes from the task itself needs no words. */
+  function sources(claim, state) {
+    const others = (claim.sources ?? []).filter((each) => each !== shown && each !== shown.split("/").at(-1));
+    return others.length ? h("div", { class: "sources" }, others.map((each) => [state.tasks.has(each) ? taskLink(each) : h("code", {}, each), " "])) : null;
   }
 
   function callPart(call) {
@@ -107,7 +127,7 @@ export function drawer(source, close) {
       call.arguments ? h("div", { class: "message" }, h("b", {}, "arguments"), h("pre", {}, pretty(call.arguments).slice(0, LONGEST))) : null,
       reply ? h("div", { class: "message reply" }, h("b", {}, "reply"), h("pre", {}, text(reply))) : null,
       error ? h("p", { class: "alert" }, `${error.kind}: ${error.message}`) : null,
-      call.kind === "tool" && call.result && !error ? h("div", { class: "message reply" }, h("b", {}, "result"), h("pre", {}, pretty(call.result.content ?? call.result.output ?? call.result).slice(0, LONGEST))) : null);
+      call.kind === "tool" && call.result && !error ? h("div", { class: "message reply" }, h("b", {}, "result"), h("pre", {}, pretty(call.result.text ?? call.result.content ?? call.result.output ?? call.result).slice(0, LONGEST))) : null);
   }
 
   /** The words of a message; the calls of tools that it asks for stay JSON. */

@@ -3,6 +3,8 @@ import { h, fill } from "./dom.js";
 import { GLYPHS, cut, duration } from "./words.js";
 
 const MARGIN = 8;
+// At a smaller size the names cannot be read: then the drawing is wider than the page, and scrolled.
+const READABLE = 0.6;
 
 export function graph() {
   const box = h("div", { class: "scroll graph-box", tabindex: 0 });
@@ -21,10 +23,10 @@ export function graph() {
     drawing.setAttribute("height", size[1] * zoom);
   }
 
-  function fit() {
+  function fit(least = 0) {
     if (!size) return;
     zoom = 1;
-    scale(Math.min((box.clientWidth - 4) / size[0], 1));
+    scale(Math.max(Math.min((box.clientWidth - 4) / size[0], 1), least));
   }
 
   function update(state) {
@@ -43,7 +45,7 @@ export function graph() {
       "aria-label": `Plan of ${laid.nodes.length} tasks`,
     }, laid.edges.map(edge), laid.nodes.map((place) => node(state.tasks.get(place[0]), place, laid.node, critical)));
     fill(box, drawing);
-    if (first) fit();
+    if (first) fit(READABLE);
     else scale(1);
   }
 
@@ -64,6 +66,7 @@ export function graph() {
     if (!task) return null;
     const took = task.started === null ? "" : ` · ${duration(task.seconds)}`;
     const tries = task.attempts.length > 1 ? ` · try ${task.attempts.length}` : "";
+    const word = task.asks ? "needs you" : task.status === "done" ? cut(task.worker, 16) : task.status;
     // A link inside a drawing has to be an SVG element.
     const link = document.createElementNS("http://www.w3.org/2000/svg", "a");
     link.setAttribute("href", `#task/${id}`);
@@ -72,11 +75,11 @@ export function graph() {
     link.append(
       h("rect", { class: "box", x, y, width, height, rx: 9 }),
       h("rect", { class: "strip", x, y: y + 10, width: 4, height: height - 20, rx: 2 }),
-      h("text", { class: "name", x: x + 14, y: y + 21 }, cut(id, 14)),
-      h("text", { class: "word", x: x + width - 12, y: y + 21 }, `${GLYPHS[task.status]} ${task.status}`),
-      h("text", { class: "small", x: x + 14, y: y + 39 }, `${cut(task.worker, 16)}${took}${tries}`));
+      h("text", { class: "name", x: x + 14, y: y + 21 }, cut(id, 17)),
+      h("text", { class: "word", x: x + width - 12, y: y + 21 }, task.asks ? "◆" : GLYPHS[task.status]),
+      h("text", { class: "small", x: x + 14, y: y + 39 }, `${word}${took}${tries}`));
     return link;
   }
 
-  return { box: h("div", {}, tools, box), update };
+  return { box, tools, update };
 }

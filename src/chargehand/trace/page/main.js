@@ -1,14 +1,14 @@
 // The address of the page -> the list of runs or one run.
+import { fill, h } from "./dom.js";
 import { showRun } from "./run.js";
 import { showRuns } from "./runs.js";
-import { isLive } from "./source.js";
+import { homeAddress, isLive } from "./source.js";
 
 const main = document.querySelector("main");
 const run = location.pathname.match(/\/runs\/([^/]+)\/?$/)?.[1];
 
 (!isLive || run ? showRun(main, decodeURIComponent(run ?? "")) : showRuns(main)).catch((error) => {
-  const words = document.createElement("p");
-  words.className = "alert";
-  words.textContent = `The page could not be shown: ${error.message}`;
-  main.replaceChildren(words);
+  const brand = isLive ? h("a", { class: "brand", href: homeAddress }, "chargehand", h("span", {}, " / runs")) : h("span", { class: "brand" }, "chargehand");
+  fill(main, h("p", { class: "eyebrow" }, brand), h("h1", {}, "The page could not be shown"), h("p", { class: "alert" }, error.message),
+    isLive ? h("p", {}, h("a", { href: homeAddress }, "All runs")) : null);
 });

@@ -26,6 +26,8 @@ export function needsYou(source) {
   };
 }
 
+// A longer plan is scrolled where it is.
+const SHORT_PLAN = 25;
 const TITLES = { plan: "Approve the plan", tool: "Approve a tool call", escalation: "A worker needs help", task: "A task for you" };
 
 function questionForm(source, question, state) {
@@ -41,8 +43,18 @@ function questionForm(source, question, state) {
   const parts = source.act ? answerParts(question, state, send) : [h("p", { class: "quiet" }, `Answer it with: chargehand answer ${state.run} ${question.id}`)];
   return h("form", { class: "question", onsubmit: (event) => event.preventDefault() },
     h("h2", {}, `${TITLES[question.kind] ?? "A question"} `, question.kind === "plan" ? null : h("code", {}, question.id)),
-    question.kind === "plan" && state.plan ? planTable(state.plan, question.prompt) : h("div", { class: "prompt" }, question.prompt), parts, note);
+    question.kind === "plan" && state.plan ? planTable(state.plan, question.prompt, state.request) : h("div", { class: "prompt" }, promptParts(question.prompt)), parts, note);
 }
+
+const HEADINGS = /^(Task \S+|Context|Done when|Arguments|What it has so far|Result of .*)\n/;
+
+/** The text of a question: its parts below their headings, JSON as it is. */
+const promptParts = (prompt) => prompt.trimEnd().split("\n\n").map((part) => {
+  const heading = part.match(HEADINGS)?.[1];
+  if (!heading) return h("p", {}, part);
+  const words = part.slice(heading.length + 1);
+  return [h("h3", {}, heading), /^[[{]/.test(words) ? h("pre", {}, words) : h("p", {}, words)];
+});
 
 function answerParts(question, state, send) {
   if (question.kind === "plan") return planParts(question, state, send);
@@ -54,12 +66,12 @@ function answerParts(question, state, send) {
 function choiceParts(send) {
   const reason = h("input", { type: "text", placeholder: "Reason, if you reject it", "aria-label": "Reason" });
   return h("div", { class: "buttons" },
-    h("button", { type: "submit", class: "main", onclick: () => send("approve") }, "Approve"), reason,
-    h("button", { type: "button", onclick: () => send(`reject ${reason.value}`.trim()) }, "Reject"));
+    h("button", { type: "submit", class: "main", onclick: () => send("approve") }, "Approve"),
+    h("button", { type: "button", onclick: () => send(`reject ${reason.value}`.trim()) }, "Reject"), reason);
 }
 
 function textField(schema) {
-  const words = h("textarea", { rows: 3, "aria-label": "Answer" });
+  const words = h("textarea", { rows: 3, "aria-label": "Answer", placeholder: "Your answer" });
   return { box: words, value: () => (schema && schema.type !== "string" ? JSON.parse(words.value) : words.value) };
 }
 
@@ -77,7 +89,8 @@ function schemaFields(schema) {
       if (field.value === "") return undefined;
       return part.type === "string" ? field.value : JSON.parse(field.value);
     };
-    return { name, read, box: h("label", {}, part.title ?? name, field, part.description ? h("small", {}, part.description) : null) };
+    const title = `${part.title ?? name}${schema.required?.includes(name) || part.type === "boolean" ? "" : " (optional)"}`;
+    return { name, read, box: h("label", { class: part.type === "boolean" ? "check" : "" }, part.type === "boolean" ? [field, title] : [title, field], part.description ? h("small", {}, part.description) : null) };
   });
   return {
     box: h("div", { class: "fields" }, fields.map((each) => each.box)),
@@ -86,10 +99,10 @@ function schemaFields(schema) {
 }
 
 /** The plan as a table, with the last paragraph of the prompt: what running it takes. */
-function planTable(plan, prompt) {
+function planTable(plan, prompt, request) {
   return [
-    h("p", {}, plan.goal),
-    h("div", { class: "scroll tall" }, h("table", { class: "task-table" },
+    plan.goal === request ? null : h("p", { class: "goal" }, plan.goal),
+    h("div", { class: `scroll${plan.tasks.length > SHORT_PLAN ? " tall" : ""}` }, h("table", { class: "task-table" },
       h("thead", {}, h("tr", {}, ["Task", "Worker", "Instruction", "After"].map((each) => h("th", { scope: "col" }, each)))),
       h("tbody", {}, plan.tasks.map((task) => h("tr", {}, h("td", {}, task.id), h("td", {}, task.worker), h("td", {}, task.instruction),
         h("td", {}, (task.depends_on ?? []).join(", "))))))),
@@ -117,7 +130,7 @@ function planParts(question, state, send) {
       const found = await post("/check", { plan, ...(isOffered ? { team: state.team } : {}) });
       const problems = found.problems ?? [];
       fill(said,
-        problems.length ? h("ul", {}, problems.map((each) => h("li", {}, `${each.severity}: ${each.message}`))) : h("p", { class: "quiet" }, "No problems."),
+        problems.length ? h("ul", {}, problems.map((each) => h("li", { class: each.severity === "error" ? "alert" : "" }, `${each.severity}: ${each.message}`))) : h("p", { class: "quiet" }, "No problems."),
         changes(state.plan ?? {}, plan));
     } catch (error) {
       fill(said, h("p", { class: "alert" }, [error.message, ...error.problems.map((each) => each.message)].join(" ")));
@@ -138,8 +151,8 @@ function planParts(question, state, send) {
   };
   return [
     h("details", {}, h("summary", {}, "Edit the plan"), text, said),
-    h("div", { class: "buttons" }, h("button", { type: "submit", class: "main", onclick: approve }, "Approve"), reason,
-      h("button", { type: "button", onclick: () => send(`reject ${reason.value}`.trim()) }, "Reject")),
+    h("div", { class: "buttons" }, h("button", { type: "submit", class: "main", onclick: approve }, "Approve"),
+      h("button", { type: "button", onclick: () => send(`reject ${reason.value}`.trim()) }, "Reject"), reason),
   ];
 }
 
@@ -160,8 +173,8 @@ function changes(before, after) {
   compare("plan", before, after);
   for (const [id, task] of drafted) {
     if (edited.has(id)) compare(id, task, edited.get(id));
-    else lines.push(h("del", {}, `- ${id}: ${task.instruction}`));
+    else lines.push(h("b", {}, `${id} · removed`), h("del", {}, `- ${task.instruction}`));
   }
-  for (const [id, task] of edited) if (!drafted.has(id)) lines.push(h("ins", {}, `+ ${id}: ${task.instruction}`));
+  for (const [id, task] of edited) if (!drafted.has(id)) lines.push(h("b", {}, `${id} · added`), h("ins", {}, `+ ${task.instruction}`));
   return lines.length ? h("div", { class: "diff", "aria-label": "Changes to the draft" }, lines.slice(0, 400)) : null;
 }

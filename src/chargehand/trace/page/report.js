@@ -1,5 +1,5 @@
 // The report of a run, or what is known of it so far -> figures, answer, findings, gaps, contradictions, notes.
-import { h, prose } from "./dom.js";
+import { h, prose, withCode } from "./dom.js";
 import { count, duration, isEnded, money, pretty, several } from "./words.js";
 
 const SHORT_LIST = 3;
@@ -16,13 +16,13 @@ export function figures(state) {
   const elapsed = state.status === "running" ? state.elapsed_s + Math.max(state.now() - state.last_event, 0) : state.elapsed_s;
   const cards = [
     ["Tasks done", `${count(counts.done ?? 0)} of ${count(state.tasks.size || (state.plan?.tasks.length ?? 0))}`, other],
-    ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × as fast as one by one` : budget.deadline_s ? `of ${duration(budget.deadline_s)}` : ""],
+    ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × as fast as one by one` : budget.deadline_s ? `of ${duration(budget.deadline_s).replace(" 00 s", "")}` : ""],
     ["Tokens", count(usage.tokens), [
       budget.tokens ? `of ${count(budget.tokens)}` : "",
       usage.cached_tokens ? `${Math.floor((usage.cached_tokens * 100) / usage.input_tokens)} % of the input from cache` : "",
       usage.estimated_tokens ? `${count(usage.estimated_tokens)} estimated` : "",
     ].filter(Boolean).join(", ")],
-    ["Cost", money(usage.usd), usage.usd === null ? "a price is not known" : budget.usd ? `of ${money(budget.usd)}` : ""],
+    ["Cost", money(usage.usd), usage.usd === null ? "the model has no known price" : budget.usd ? `of ${money(budget.usd)}` : ""],
     ["Model calls", count(usage.calls), usage.tools ? several(usage.tools, "tool call") : ""],
   ];
   if (Number.isInteger(state.report?.confidence)) cards.push(["Confidence", `${state.report.confidence} %`, ""]);
@@ -67,20 +67,30 @@ export function findings(state) {
     h("li", {},
       h("span", { class: `sev v-${/^[a-z]+$/.test(each.severity) ? each.severity : "info"}` }, String(each.severity)),
       h("div", {}, each.path ? h("code", {}, `${each.path}${each.line ? `:${each.line}` : ""}`) : null,
-        h("p", {}, String(each.message ?? "")), each.suggestion ? h("p", { class: "quiet" }, String(each.suggestion)) : null),
-      Number.isInteger(each.confidence) ? h("small", {}, `confidence ${each.confidence}`) : null))),
+        h("p", {}, withCode(each.message ?? "")), each.suggestion ? h("p", { class: "quiet" }, withCode(each.suggestion)) : null),
+      Number.isInteger(each.confidence) ? h("small", {}, `confidence ${each.confidence} %`) : null))),
   left > 0 ? h("p", { class: "quiet" }, `${several(left, "finding")} more in the export.`) : null);
 }
 
 export function gaps(state) {
   const found = state.report?.gaps ?? [];
   if (!found.length) return null;
-  const item = (gap) => [task(gap.task), String(gap.reason ?? ""), gap.impact ? [h("br"), h("span", { class: "quiet" }, String(gap.impact))] : null];
+  const item = (...same) => [same.map((gap) => task(gap.task)), withCode(same[0].reason ?? ""), same[0].impact ? [h("br"), h("span", { class: "quiet" }, String(same[0].impact))] : null];
   // What was skipped follows from the others.
   const skipped = found.filter((gap) => state.tasks.get(gap.task)?.status === "skipped");
   const others = found.filter((gap) => !skipped.includes(gap));
-  return section("Gaps", "alert", h("ul", {}, others.map((gap) => h("li", {}, item(gap)))),
-    skipped.length ? foldedList(`${several(skipped.length, "task")} skipped because of that`, skipped.map(item)) : null);
+  return section("Gaps", "alert", h("ul", {}, alike(others).map((same) => h("li", {}, item(...same)))),
+    skipped.length ? foldedList(`${several(skipped.length, "task")} skipped because of that`, skipped.map((gap) => item(gap))) : null);
+}
+
+/** Gaps that say the same of several tasks, together. */
+function alike(gaps) {
+  const groups = new Map();
+  for (const gap of gaps) {
+    const words = JSON.stringify([gap.reason, gap.impact]);
+    groups.set(words, [...(groups.get(words) ?? []), gap]);
+  }
+  return [...groups.values()];
 }
 
 export function contradictions(state) {
@@ -95,5 +105,5 @@ export function contradictions(state) {
 export function notes(state) {
   const all = [...new Set([...state.notes, ...(state.report?.notes ?? [])].map(String))];
   return all.length ? h("section", {}, h("details", { open: all.length <= SHORT_LIST && isEnded(state.status) },
-    h("summary", {}, h("h2", {}, `Notes (${count(all.length)})`)), h("ul", {}, all.map((note) => h("li", {}, note))))) : null;
+    h("summary", {}, h("h2", {}, `Notes (${count(all.length)})`)), h("ul", {}, all.map((note) => h("li", {}, withCode(note)))))) : null;
 }

@@ -38,6 +38,11 @@ export async function showRun(main, id) {
     // The record last saw them at work; while the run is paused, waits or is interrupted, nothing is.
     const halted = state.status !== "running";
     for (const task of state.tasks.values()) task.status = halted && task.recorded === "running" ? "waiting" : task.recorded;
+    const asks = new Set(state.questions.map((question) => question.id));
+    for (const task of state.tasks.values()) {
+      const name = task.id.replace(/\/\d+\//g, ".");
+      task.asks = asks.size > 0 && (asks.has(name) || state.questions.some((question) => question.kind === "tool" && question.id.startsWith(`${name}-`)));
+    }
     if (halted && state.counts.running) {
       const { running, waiting = 0, ...others } = state.counts;
       state.counts = { waiting: waiting + running, ...others };
@@ -139,7 +144,7 @@ export async function showRun(main, id) {
       redrawSoon();
     },
   });
-  setInterval(() => state.status === "running" && redrawSoon(), 1000);
+  setInterval(() => state.status === "running" && connected && redrawSoon(), 1000);
 }
 
 const runLink = (run) => (isLive ? h("a", { href: runAddress(run) }, run) : run);
@@ -149,11 +154,10 @@ function head(state, said, connected) {
   const facts = [
     `run ${state.run}`, state.forked_from ? forked(state.forked_from) : "", state.team ? `team ${state.team}` : "", state.strategy ? `${state.strategy} plan` : "",
     state.started ? moment(state.started) : "", state.sessions.length > 1 ? several(state.sessions.length, "session") : "",
-    state.rerun_of ? `repeats run ${state.rerun_of}` : "",
-    state.forked_from ? `forked from run ${state.forked_from.run}${state.forked_from.at ? ` at ${state.forked_from.at}` : ""}` : "",
+    state.rerun_of ? ["repeats ", runLink(state.rerun_of)] : "",
   ].filter(Boolean);
   return [
-    h("p", { class: "eyebrow" }, isLive ? h("a", { class: "brand", href: homeAddress }, "chargehand") : h("span", { class: "brand" }, "chargehand"),
+    h("p", { class: "eyebrow" }, isLive ? h("a", { class: "brand", href: homeAddress }, "chargehand", h("span", {}, " / runs")) : h("span", { class: "brand" }, "chargehand"),
       h("span", { class: `pill r-${/^[a-z]+$/.test(state.status) ? state.status : "failed"}` }, statusWords(state)),
       isLive && !connected ? h("span", { class: "pill r-interrupted" }, "Not connected: trying again") : null),
     h("h1", {}, cut(state.request || "A run without a request", 240)),
@@ -172,10 +176,11 @@ function workSection(timeline, graph) {
   const chips = h("span", { class: "chips" });
   const holder = h("div", {});
   const toggle = h("button", { type: "button", onclick: () => swap() }, "Graph");
-  const legend = h("p", { class: "legend" }, ["waiting", "attempt", "failed", "model", "tool", "critical"].map((each) => h("span", { class: `k-${each}` },
-    { waiting: "waiting", attempt: "attempt", failed: "attempt that failed", model: "model call", tool: "tool call", critical: "critical path" }[each])));
-  const box = h("section", { class: "work", hidden: true }, h("h2", {}, "Tasks"), h("div", { class: "filter" }, words, chips, toggle), legend, holder);
+  const legend = h("p", { class: "legend" });
+  const tools = h("div", { class: "filter" }, words, chips, toggle, graph.tools);
+  const box = h("section", { class: "work", hidden: true }, h("h2", {}, "Tasks"), tools, legend, holder);
   let drawnChips = "";
+  let drawnLegend = "";
 
   function swap() {
     form = form === "timeline" ? "graph" : "timeline";
@@ -186,7 +191,9 @@ function workSection(timeline, graph) {
   function drawForm() {
     const shown = form === "timeline" ? timeline : graph;
     if (holder.firstChild !== shown.box) fill(holder, shown.box);
-    legend.hidden = form === "graph";
+    legend.hidden = words.hidden = chips.hidden = form === "graph";
+    graph.tools.hidden = form === "timeline";
+    drawLegend();
     shown.update(state);
   }
 
@@ -203,6 +210,23 @@ function workSection(timeline, graph) {
     }, `${status} ${count(number)}`)));
   }
 
+  /** Only what the timeline has. */
+  function drawLegend() {
+    const tasks = [...state.tasks.values()];
+    const kinds = [
+      ["waiting", "waiting", tasks.some((task) => task.ready !== null && (task.started ?? Infinity) > task.ready)],
+      ["attempt", "attempt", tasks.some((task) => task.attempts.length)],
+      ["failed", "attempt that failed", tasks.some((task) => task.attempts.some(([, , , status]) => status === "failed" || status === "escalated"))],
+      ["model", "model call", state.usage.calls > 0],
+      ["tool", "tool call", state.usage.tools > 0],
+      ["critical", "critical path", state.graph?.critical.length > 1],
+    ].filter(([, , is]) => is);
+    const version = kinds.map(([kind]) => kind).join();
+    if (version === drawnLegend) return;
+    drawnLegend = version;
+    fill(legend, kinds.map(([kind, name]) => h("span", { class: `k-${kind}` }, name)));
+  }
+
   return {
     box,
     swap,
@@ -210,6 +234,7 @@ function workSection(timeline, graph) {
     update(newer) {
       state = newer;
       box.hidden = !state.tasks.size && !state.supervisor.length;
+      tools.hidden = state.tasks.size < 2;
       drawChips();
       drawForm();
     },

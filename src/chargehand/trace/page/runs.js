@@ -8,6 +8,8 @@ const EVERY_MS = 2000;
 // Runs whose questions are shown at once.
 const MOST_ASKING = 8;
 
+const NOTHING = ["No runs yet. Start one above, or in a terminal with ", h("code", {}, 'chargehand run "…"'), ". To see one without a model: ", h("code", {}, "chargehand demo"), "."];
+
 export async function showRuns(main) {
   let shown = "";
   let before = null;
@@ -19,8 +21,9 @@ export async function showRuns(main) {
   const note = h("p", { class: "quiet", role: "status" });
   const more = h("button", { type: "button", hidden: true, onclick: () => loadOlder() }, "Older runs");
   const inbox = makeInbox();
+  const filter = h("div", { class: "filter" }, words, status);
   fill(main, h("p", { class: "eyebrow" }, h("a", { class: "brand", href: homeAddress }, "chargehand")), h("h1", {}, "Runs"), inbox.box, await startForm(),
-    h("section", {}, h("div", { class: "filter" }, words, status), list, note, more));
+    h("section", {}, filter, list, note, more));
 
   const query = (extra = {}) => new URLSearchParams(Object.entries({ q: words.value.trim(), status: status.value, needs_you: "true", limit: 50, ...extra })
     .filter(([, value]) => value !== "")).toString();
@@ -33,7 +36,8 @@ export async function showRuns(main) {
       if (!older.length) before = found.next;
       more.hidden = !before;
       if (!shown && !runs.length && !words.value && !status.value) main.querySelector(".start").open = true;
-      note.textContent = runs.length ? "" : words.value || status.value ? "No run fits." : "No runs yet. Start one above, or with: chargehand run \"…\"";
+      filter.hidden = !runs.length && !words.value && !status.value;
+      fill(note, runs.length ? "" : filter.hidden ? NOTHING : "No run fits.");
       await inbox.update(runs.filter(needsPerson));
       const version = JSON.stringify(runs);
       if (version === shown) return;
@@ -66,7 +70,9 @@ function makeInbox() {
 
   function add(run) {
     const questions = needsYou(openRun(run.run));
-    const entry = { questions, box: h("div", {}, h("p", { class: "about" }, h("a", { href: runAddress(run.run) }, cut(run.request || run.run, 120))), questions.box) };
+    const about = [h("span", {}, cut(run.request || run.run, 120)), h("small", {}, [run.team, run.started ? age(Date.now() / 1000 - run.started) : ""].filter(Boolean).join(" · "))];
+    // Of many only the first is open, so that all are in sight.
+    const entry = { questions, box: h("details", { class: "asking", open: !shown.size }, h("summary", {}, about), questions.box, h("a", { class: "here", href: runAddress(run.run) }, "Open the run")) };
     shown.set(run.run, entry);
     list.append(entry.box);
     return entry;
@@ -106,7 +112,7 @@ function row(run) {
   return h("a", { class: `run${needs ? " needs" : ""}`, href: runAddress(run.run), role: "listitem" },
     h("span", { class: `pill r-${/^[a-z]+$/.test(run.status) ? run.status : "failed"}` }, needs ? "Needs you" : isForProvider ? "Waiting for a provider" : STATUS_WORDS[run.status] ?? run.status),
     h("span", { class: "asked" }, cut(run.request ?? "", 160), h("small", {}, [run.team, progress, gaps ? several(gaps, "gap") : ""].filter(Boolean).join(" · "))),
-    h("span", { class: "nums" }, spent.join(" · "),
+    h("span", { class: "nums" }, spent.flatMap((each, index) => [index ? " · " : "", h("span", {}, each)]),
       h("small", {}, run.started ? age(Date.now() / 1000 - run.started) : "")));
 }
 

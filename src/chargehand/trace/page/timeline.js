@@ -22,17 +22,17 @@ export function timeline(open) {
     if (row.group) return groupRow(row);
     if (row.calls) return supervisorRow(row);
     const { task } = row;
-    const took = task.started === null ? "" : duration(secondsOf(task));
-    const word = task.status === "done" ? "" : task.status;
+    const took = task.reused ? "reused" : task.started === null || task.asks ? "" : duration(secondsOf(task));
+    const word = task.asks ? "needs you" : task.status === "done" ? "" : task.status;
     const isCritical = critical.has(task.id);
     return h("a", {
-      class: `row s-${task.status}${isCritical ? " critical" : ""}${index === current ? " current" : ""}`,
+      class: `row s-${task.status}${task.asks ? " asks" : ""}${isCritical ? " critical" : ""}${index === current ? " current" : ""}`,
       href: `#task/${task.id}`,
       title: `${task.id} · ${task.worker} · ${task.status}${task.doing ? ` · ${task.doing}` : ""}\n${task.says}`,
     },
-    h("span", { class: "name" }, indent(task.depth), h("b", {}, cut(task.label, 16)), " ", h("i", {}, task.worker)),
+    h("span", { class: "name" }, indent(task.depth), h("b", {}, cut(task.label, 40)), " ", h("i", {}, task.worker)),
     h("span", { class: "track" }, taskMarks(task)),
-    h("span", { class: "tail" }, `${GLYPHS[task.status]} `, word ? h("span", { class: took ? "word" : "" }, word, took ? " · " : "") : null, took));
+    h("span", { class: "tail" }, `${task.asks ? "◆" : GLYPHS[task.status]} `, word ? h("span", { class: took ? "word" : "" }, word, took ? " · " : "") : null, took));
   }
 
   /** How long a task took; one at work is counted from where its attempt began. */

@@ -75,6 +75,12 @@ function json(value, indent) {
 
 export const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1).trimEnd()}…`);
 
+/** How long a run still waits for a provider. */
+function left(state) {
+  const minutes = Math.round((state.waiting.until - state.now()) / 60);
+  return minutes < 1 ? "" : `, in ${duration(minutes * 60).replace(" 00 s", "").replace(" 00 min", "")}`;
+}
+
 /** The state of a run in one sentence. */
 export function sentence(state) {
   const { counts, tasks } = state;
@@ -82,7 +88,7 @@ export function sentence(state) {
   const running = counts.running ?? 0;
   const failed = (counts.failed ?? 0) + (counts.escalated ?? 0);
   const of = `${count(done)} of ${several(tasks.size, "task")} done`;
-  const wrong = failed ? `, ${count(failed)} failed or escalated` : "";
+  const wrong = ["failed", "escalated"].filter((status) => counts[status]).map((status) => `, ${count(counts[status])} ${status}`).join("");
   switch (state.status) {
     case "running":
       if (!tasks.size) return "The planner is making a plan.";
@@ -90,7 +96,7 @@ export function sentence(state) {
       return `${several(running, "task")} at work, ${of}${wrong}.`;
     case "waiting":
       return state.waiting?.until
-        ? `Waits for ${state.waiting.provider || "a provider"}, whose limit is reached, until ${moment(state.waiting.until)}; ${of}${wrong}.`
+        ? `Waits for ${state.waiting.provider || "a provider"}, whose limit is reached, until ${moment(state.waiting.until)}${left(state)}; ${of}${wrong}.`
         : tasks.size || !state.plan
           ? `Waits for a person: ${several(state.questions.length, "open question")}; ${of}${wrong}.`
           : `Waits for a person to approve a plan of ${several(state.plan.tasks.length, "task")}.`;
@@ -99,9 +105,11 @@ export function sentence(state) {
     case "interrupted":
       return `Its process ended before the run did; ${of}${wrong}. Resume continues it.`;
     case "complete":
-      return `Everything asked for is in the answer; ${of}.`;
+      return tasks.size === 1 ? "Everything asked for is in the answer." : `Everything asked for is in the answer; ${of}.`;
     case "partial":
       return `${state.report?.gaps?.length ? "The answer has gaps" : state.report?.problems?.length ? "The answer has statements to check" : "The answer is not whole"}; ${of}${wrong}.`;
+    case "failed":
+      return `There is no answer; ${of}${wrong}.`;
     case "cancelled":
       return `Cancelled; ${of}${wrong}.`;
     default:
