@@ -18,7 +18,7 @@ PYTEST_ARGS ?=
 # Debian's Chromium, for the tests of the page; only root can install it.
 BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
 
-.PHONY: help install dev check test soak coverage lint format run docs pictures golden figures judge outside generated temporal bench npm clean
+.PHONY: help install dev check test soak coverage lint format run docs pictures looks golden figures judge outside generated temporal bench npm clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,10 @@ docs: install ## llms.txt and the pages under docs/reference that are made from 
 
 pictures: dev ## docs/images, from a run of the demo: needs tmux and chromium
 	@$(BIN)/python -m scripts.pictures
+
+looks: dev ## build/looks: the page at every width, of runs of every size and state, to be looked at: needs chromium
+	@rm -rf build/looks
+	@$(BIN)/python -m scripts.looks
 
 golden: dev ## the wording of messages in tests/golden, as it is now
 	@CHARGEHAND_GOLDEN=write $(BIN)/python -m pytest -q tests/golden
