@@ -31,6 +31,7 @@ export function graph() {
 
   function update(state) {
     const laid = state.graph;
+    tools.hidden = !laid;
     if (!laid) {
       size = null;
       const words = state.tasks.size > 1 ? "This plan is too large to draw. The timeline has every task." : "A plan of one task has no graph.";

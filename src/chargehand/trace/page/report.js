@@ -14,8 +14,11 @@ export function figures(state) {
   const other = Object.entries(counts).filter(([status]) => status !== "done").map(([status, number]) => `${count(number)} ${status}`).join(", ");
   const speedup = state.report?.speedup;
   const elapsed = state.status === "running" ? state.elapsed_s + Math.max(state.now() - state.last_event, 0) : state.elapsed_s;
+  const total = state.tasks.size || (state.plan?.tasks.length ?? 0);
+  const [done, rest] = [count(counts.done ?? 0), `of ${count(total)}`];
   const cards = [
-    ["Tasks done", `${count(counts.done ?? 0)} of ${count(state.tasks.size || (state.plan?.tasks.length ?? 0))}`, other],
+    // Two large numbers do not fit on a line.
+    total < 1_000 ? ["Tasks done", `${done} ${rest}`, other] : ["Tasks done", done, [rest, other].filter(Boolean).join(", ")],
     ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × as fast as one by one` : budget.deadline_s ? `of ${duration(budget.deadline_s).replace(" 00 s", "")}` : ""],
     ["Tokens", count(usage.tokens), [
       budget.tokens ? `of ${count(budget.tokens)}` : "",

@@ -99,6 +99,7 @@ export async function showRun(main, id) {
     else drawer.hide();
   }
 
+  fill(places.head, brandLine(), h("p", { class: "quiet" }, "Reading the record …"));
   take(await source.state());
   draw();
   follow();
@@ -150,6 +151,10 @@ export async function showRun(main, id) {
 const runLink = (run) => (isLive ? h("a", { href: runAddress(run) }, run) : run);
 const forked = ({ run, at }) => ["forked from ", runLink(run), at ? ` at ${at}` : ""];
 
+/** The way to all runs, and what follows it. */
+export const brandLine = (...rest) =>
+  h("p", { class: "eyebrow" }, isLive ? h("a", { class: "brand", href: homeAddress }, "chargehand", h("span", {}, " / runs")) : h("span", { class: "brand" }, "chargehand"), rest);
+
 function head(state, said, connected) {
   const facts = [
     `run ${state.run}`, state.forked_from ? forked(state.forked_from) : "", state.team ? `team ${state.team}` : "", state.strategy ? `${state.strategy} plan` : "",
@@ -157,7 +162,7 @@ function head(state, said, connected) {
     state.rerun_of ? ["repeats ", runLink(state.rerun_of)] : "",
   ].filter(Boolean);
   return [
-    h("p", { class: "eyebrow" }, isLive ? h("a", { class: "brand", href: homeAddress }, "chargehand", h("span", {}, " / runs")) : h("span", { class: "brand" }, "chargehand"),
+    brandLine(
       h("span", { class: `pill r-${/^[a-z]+$/.test(state.status) ? state.status : "failed"}` }, statusWords(state)),
       isLive && !connected ? h("span", { class: "pill r-interrupted" }, "Not connected: trying again") : null),
     h("h1", {}, cut(state.request || "A run without a request", 240)),

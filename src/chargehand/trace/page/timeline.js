@@ -154,13 +154,21 @@ export function timeline(open) {
   }
 
   function drawAxis() {
-    const marks = clock.ticks(axis.clientWidth < 500 ? 3 : 6).map((at) => {
+    const marks = clock.ticks(axis.clientWidth < 420 ? 2 : axis.clientWidth < 700 ? 4 : 6).map((at) => {
       const mark = h("span", {}, at === 0 ? "0" : duration(at).replace(" 00 s", "").replace(".0 s", " s"));
       mark.style.left = `${(at / clock.total) * 100}%`;
       return mark;
     });
-    const folds = clock.folds.map(({ at, seconds }) => {
-      const mark = h("span", { class: "folded" }, seconds === null ? "resumed" : `${duration(seconds)} folded`);
+    // Those close to each other share their words.
+    const near = [];
+    for (const { at, seconds } of clock.folds) {
+      if (!near.length || at - near.at(-1).at > clock.total / 8) near.push({ at, seconds: 0, resumed: 0 });
+      near.at(-1).seconds += seconds ?? 0;
+      near.at(-1).resumed += seconds === null ? 1 : 0;
+    }
+    const folds = near.map(({ at, seconds, resumed }) => {
+      const words = [seconds ? `${duration(seconds)} folded` : "", resumed ? `resumed${resumed > 1 ? ` ${resumed} times` : ""}` : ""];
+      const mark = h("span", { class: "folded" }, words.filter(Boolean).join(", "));
       mark.style.left = `${(at / clock.total) * 100}%`;
       return mark;
     });
