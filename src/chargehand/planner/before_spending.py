@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from chargehand.tools.encoding import PDF, is_text
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
@@ -41,6 +40,10 @@ def material_warnings(request: Request) -> tuple[str, ...]:
 
 def _unreadable_material(request: Request) -> Iterator[str]:
     """Files that were named themselves; in a folder there may be anything."""
+    if not request.material:
+        return
+    from chargehand.tools.encoding import PDF, is_text  # many runs have no material
+
     for material in request.material:
         path = Path(material.path)
         if not path.is_file() or path.suffix.lower() in _DATA_FILES:
