@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 SUFFIXES = (".py", ".pyi", ".js", ".ts", ".go", ".rs", ".sh", ".yml", ".yaml", ".toml", ".cfg", ".html", ".ipynb")
 # Whatever else a review reads.
-SETTINGS = (".ini", ".json", ".md", ".txt", "Dockerfile")
+SETTINGS = (".ini", ".json", ".md", ".txt", "Dockerfile", ".flake8", "pylintrc")
 # Larger commits are moves, reformatting or vendored code.
 MOST_LINES = 2_000
 AROUND = 6

@@ -16,15 +16,11 @@ from tests.apps.review.world import repository, write
 from tests.cli.terminal import ROOT, Shell
 
 BAD = "def run(text):\n    return eval(text)\n"
-# Something to know that is neither critical nor small.
-WRONG_DOC = '''def double(number):
-    """Twice as much.
-
-    Args:
-        number: what is doubled.
-        digits: how many are kept.
-    """
-    return 2 * number
+# Something that is neither critical nor small.
+KEPT = '''def keep(number, kept=[]):
+    """All numbers so far."""
+    kept.append(number)
+    return kept
 
 
 '''
@@ -180,7 +176,7 @@ def test_the_page_of_a_review_begins_with_its_findings(shell: Shell) -> None:
     root = repository(shell.folder / "r", {"b.py": "import sys\n"})
     write(
         root,
-        {"a.py": WRONG_DOC + BAD, "b.py": "import sys\nx = 1\n", "old.py": 'x = 1\nprint "x"\n', "c.js": ""},
+        {"a.py": KEPT + BAD, "b.py": "import sys\nx = 1\n", "old.py": 'x = 1\nprint "x"\n', "c.js": ""},
     )
     shown = shell("review", root, "--diff", "HEAD", "--format", "json")
     assert shown.code == 3
@@ -188,14 +184,14 @@ def test_the_page_of_a_review_begins_with_its_findings(shell: Shell) -> None:
     main = page[page.index("<section") : page.index("</main>")]
     assert main.startswith('<section class=""><h2>Findings</h2>')
     assert '"findings_first": true' in page
-    parts = ["a.py:12", "<h2>Answer</h2>", "Not looked at by bandit", "1 JavaScript file", "<h2>Tasks</h2>"]
+    parts = ["a.py:8", "<h2>Answer</h2>", "Not looked at by bandit", "1 JavaScript file", "<h2>Tasks</h2>"]
     places = [main.index(part) for part in parts]
     assert places == sorted(places)
     findings = main[: main.index("</section>")]
     assert findings.count("<li>") == findings.count("<small>confidence ") == len(shown.json["findings"]) > 1
-    assert findings.index(">critical<") < findings.index(">info<")
+    assert findings.index(">critical<") < findings.index(">warning<")
     assert "b.py" not in findings, "the unused import was there before"
-    assert main.count("a.py:12") == 1, "and the answer does not list them once more"
+    assert main.count("a.py:8") == 1, "and the answer does not list them once more"
 
 
 def test_the_page_of_a_review_without_findings_says_so_first(shell: Shell) -> None:

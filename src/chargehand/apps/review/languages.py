@@ -15,11 +15,15 @@ _MOST = 20
 ANALYSED = frozenset({"Python"})
 
 
-def count_unanalysed(files: Iterable[str], root: Path) -> dict[str, int]:
+def count_unanalysed(files: Iterable[str], root: Path, *, trusted: bool = False) -> dict[str, int]:
     """Language -> how many files, most first; of many the rest is `other`; prose and data, as "", come last."""
     counts = Counter(language(path, root) for path in files)
     rest = counts.pop("", 0)
     analysed = ANALYSED | installed_languages(root)
+    if trusted:
+        from chargehand.apps.review.analyzers.project_linters import checked_languages
+
+        analysed |= checked_languages(root)
     known = [(name, count) for name, count in counts.most_common() if name not in analysed]
     found = dict(known[:_MOST])
     if len(known) > _MOST:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from chargehand.apps.review.analyzers import ANALYZERS, LENSES
 from chargehand.apps.review.analyzers.lens import Lens
+from chargehand.apps.review.analyzers.linters import TRUSTED
 from chargehand.apps.review.analyzers.source_files import is_python
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.groups import group_files, name_group
@@ -44,13 +45,21 @@ _LOOKS: dict[Lens, str] = {
 
 
 def make_review_plan(
-    change: Change, *, model: bool, pr_comments: str | None = None, readings: ReadingPlan | None = None
+    change: Change,
+    *,
+    model: bool,
+    pr_comments: str | None = None,
+    readings: ReadingPlan | None = None,
+    trusted: bool = False,
 ) -> Plan:
-    """The plan. `model`: also with readers; `readings` are theirs where they are planned already."""
+    """The plan. `model`: also with readers; `readings` are theirs where they are planned already.
+
+    `trusted`: linters that run code of the project may look at it.
+    """
     if model and readings is None:
         readings = plan_readings(change, pr_comments=pr_comments)
     what = "the change" if change.changed is not None else "the code"
-    tasks = [*_analyses(change, pr_comments), *(readings.tasks if readings else ())]
+    tasks = [*_analyses(change, pr_comments, trusted=trusted), *(readings.tasks if readings else ())]
     goal = f"Review {what} in {change.home.name}: {several(len(change.files), 'file')}"
     instruction = (
         "List what is worth correcting, most severe first, each with its file and line. Findings are facts to report, "
@@ -93,20 +102,21 @@ def unreviewed_gaps(change: Change) -> tuple[Gap, ...]:
     return tuple(found)
 
 
-def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:
+def _analyses(change: Change, pr_comments: str | None, *, trusted: bool) -> Iterable[Task]:
     for lens, names in LENSES.items():
         if lens == "tests" and change.changed is None:
             continue  # it is about behaviour that changed
         number = 0
         for chosen, files in _shares(names, change):
-            apart = all(ANALYZERS[name].per_file for name in chosen)
-            for group in _groups(lens, files) if apart else (tuple(files),):
+            for own, group in _shared_work(lens, chosen, files):
                 number += 1
                 options: dict[str, JSON] = {"pr_comments": pr_comments} if lens == "history" and pr_comments else {}
+                if trusted and lens == "bugs":
+                    options[TRUSTED] = True
                 context: dict[str, JSON] = {"root": str(change.root), "files": list(group), "base": change.base}
                 context |= {"changed": _of(change.changed, group), "options": options}
-                if chosen != names:
-                    context["analyzers"] = list(chosen)
+                if own != names:
+                    context["analyzers"] = list(own)
                 yield Task(
                     id=f"{lens}-{number}",
                     worker=lens,
@@ -114,6 +124,20 @@ def _analyses(change: Change, pr_comments: str | None) -> Iterable[Task]:
                     context=context,
                     success_criterion="Every file was looked at, or it is said why not.",
                 )
+
+
+def _shared_work(
+    lens: Lens, names: tuple[str, ...], files: Mapping[str, int]
+) -> Iterable[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Which analyzers get which files: those that need all files together get them, the others one group each time."""
+    groups = _groups(lens, files)
+    apart = tuple(name for name in names if ANALYZERS[name].per_file)
+    if len(groups) == 1 or not apart:
+        yield names, tuple(files)
+        return
+    yield from ((apart, group) for group in groups)
+    if together := tuple(name for name in names if name not in apart):
+        yield together, tuple(files)
 
 
 def _shares(names: tuple[str, ...], change: Change) -> Iterable[tuple[tuple[str, ...], dict[str, int]]]:

@@ -31,6 +31,7 @@ from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.stored_options import ReviewOptions, stored_change
 from chargehand.errors import AnalyzerFailed, PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings
 from chargehand.text.redaction import Redactor
@@ -85,7 +86,9 @@ async def run(
         return Review(nothing(change, why), Selection((), ()), change, SourceLines(change.root), nothing=why)
     comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
     readings = await asyncio.to_thread(_plan_readings, door, change, comments) if has_model else ReadingPlan()
-    plan = await asyncio.to_thread(make_review_plan, change, model=has_model, pr_comments=comments, readings=readings)
+    trusted = change.in_place and TrustRegistry(door.settings.home).is_trusted(change.home)
+    make_plan = partial(make_review_plan, change, model=has_model, trusted=trusted)
+    plan = await asyncio.to_thread(make_plan, pr_comments=comments, readings=readings)
     if preview or (notify is not None and has_model):
         said = preview_cost(plan, door, readings)
         if preview:
@@ -102,6 +105,7 @@ async def run(
         reading_keys={task: dict(own) for task, own in readings.keys.items()},
         known=readings.known,
         unread=readings.unread,
+        trusted=trusted,
         **stored_change(change),
     )
     start = partial(
@@ -196,7 +200,7 @@ class ReviewApp:
             later=later,
             small=kept.fail_on == "info",
         )
-        counts = count_unanalysed(change.files, change.root)
+        counts = count_unanalysed(change.files, change.root, trusted=kept.trusted)
         shown = view(
             report,
             selection,

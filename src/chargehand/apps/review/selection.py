@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -26,12 +27,12 @@ _KNOWN = "in the baseline"
 # So many findings of one category are shown of a file; of the critical ones all.
 MOST_ALIKE = 5
 _ALIKE = f"like {MOST_ALIKE} shown of the same file"
-# Of a change, what is true and not worth stopping for is counted, not listed: any linter says it, or everybody sees it.
-SMALL = frozenset(
-    {"unused-import", "unused-variable", "naming", "simplification", "complexity", "inefficient-loop", "todo"}
-    | {"large-change"}
-)
+# Of a change, what only informs is counted, not listed: any linter says it, or everybody sees it. Not so a remark that
+# somebody made about this very place.
+_LISTED = frozenset({"review-comment"})
 _SMALL = "small"
+_UNKNOWN = re.compile(r"Undefined name `(\w{3,})`")
+_FILES_ALIKE = 3
 # What is said of lines that were taken out: the line named is only where they were.
 _OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})
 
@@ -95,7 +96,8 @@ def select(
     placed = sorted(merge_findings(extents.join_findings(real)), key=_place)
     judged: list[Judged] = []
     alike: Counter[tuple[str | None, str]] = Counter()
-    builtins = declared_builtins(change.home) if any(each.category == "undefined-name" for each in placed) else ()
+    unknown = [each for each in placed if each.category == "undefined-name"]
+    builtins = declared_builtins(change.home) | _put_in(unknown) if unknown else ()
     for finding, fingerprint in zip(placed, fingerprints(placed, source), strict=True):
         written = _is_written(finding, change, extents)
         confidence = adjusted_confidence(finding, changed=written, test_code=is_test(finding.path or ""))
@@ -124,11 +126,20 @@ def select(
     return Selection(tuple(shown), tuple(left_out), tuple(notes))
 
 
+def _put_in(findings: Iterable[Finding]) -> frozenset[str]:
+    """Names that several files use and none defines: a loader puts them there. Short ones are the same by chance."""
+    paths: dict[str, set[str | None]] = {}
+    for finding in findings:
+        for name in _UNKNOWN.findall(finding.message):
+            paths.setdefault(name, set()).add(finding.path)
+    return frozenset(name for name, files in paths.items() if len(files) >= _FILES_ALIKE)
+
+
 def is_small(finding: Finding) -> bool:
     """Whether a finding of a change is only counted. What a model reports is not: it was rated."""
     return (
         finding.severity == "info"
-        and finding.category in SMALL
+        and finding.category not in _LISTED
         and not any(_reader_of(source) for source in finding.sources)
     )
 
@@ -161,7 +172,7 @@ def _why_silent(finding: Finding, source: SourceLines, builtins: Collection[str]
         if EVERYTHING in silenced or finding.category in silenced:
             return "silenced by a comment"
     if finding.category == "undefined-name" and any(f"`{name}`" in finding.message for name in builtins):
-        return "a name that the project's settings declare"
+        return "a name that the project's settings declare, or that several files use"
     return None
 
 

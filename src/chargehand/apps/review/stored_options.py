@@ -25,6 +25,8 @@ class ReviewOptions(Value):
     # How many files models have read before, and how many they do not get to read.
     known: int = 0
     unread: int = 0
+    # Whether linters that run code of the project may look at it.
+    trusted: bool = False
     # The change, as in Change.
     root: str
     home: str

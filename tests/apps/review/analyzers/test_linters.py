@@ -51,7 +51,9 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{folder}:/bin:/usr/bin")
     # What is installed here must not decide.
     found = {name: str(folder / name) for name in ("shellcheck", "hadolint", "biome")}
-    monkeypatch.setattr(shutil, "which", lambda name: found[name] if Path(found[name]).exists() else None)
+    monkeypatch.setattr(
+        shutil, "which", lambda name: path if (path := found.get(name)) and Path(path).exists() else None
+    )
     return folder
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ANALYZERS", "LENSES"]
 
 _LINTED: frozenset[str] = frozenset({"shell", "docker", "javascript", "typescript"})
+_RUN: frozenset[str] = frozenset({"javascript", "typescript", "rust", "go"})
 _PYTHON: frozenset[str] = frozenset({"python"})
 
 
@@ -33,6 +34,12 @@ def _accepts_notebook(root: str, path: str) -> bool:
 
 def _accepts_linted(root: str, path: str) -> bool:
     from chargehand.apps.review.analyzers.linters import accepts
+
+    return accepts(root, path)
+
+
+def _accepts_run(root: str, path: str) -> bool:
+    from chargehand.apps.review.analyzers.project_linters import accepts
 
     return accepts(root, path)
 
@@ -94,7 +101,10 @@ ANALYZERS: Mapping[str, Analyzer] = {
         _analyzer("request-flow", "security", "request_flow"),
         _analyzer("secrets", "security", "secrets", languages=None),
         _analyzer("ruff-bugs", "bugs", "ruff", tool="ruff"),
+        _analyzer("mistakes", "bugs", "mistakes"),
+        _analyzer("project-names", "bugs", "project_names", per_file=False, only_changes=True),
         _analyzer("linters", "bugs", "linters", languages=_LINTED, accepts=_accepts_linted),
+        _analyzer("project-linters", "bugs", "project_linters", languages=_RUN, per_file=False, accepts=_accepts_run),
         _analyzer("notebooks", "bugs", "notebooks", tool="ruff", accepts=_accepts_notebook),
         _analyzer("ruff-performance", "performance", "ruff", tool="ruff"),
         _analyzer("loops", "performance", "loops"),

@@ -7,11 +7,13 @@ or an assertion are left out: they say nothing about how it is used. So are thos
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from chargehand.apps.review.analyzers import categories, suppression
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.match_confidence import Shapes
+from chargehand.apps.review.analyzers.minor_matches import is_minor
 from chargehand.apps.review.analyzers.ruff import weight
 from chargehand.apps.review.analyzers.source_files import SourceReader, is_python
 
@@ -63,4 +65,6 @@ def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:
     # bandit counts bytes from 0, and knows the end of one line only.
     column = issue.col_offset + 1 if issue.col_offset >= 0 and lines and lines[number - 1].isascii() else None
     end_column = issue.end_col_offset + 1 if column and last == number and issue.end_col_offset > 0 else None
-    return Hit(rule, path, number, issue.text, end_line=last, confidence=known, column=column, end_column=end_column)
+    minor = is_minor(code, path, text, shapes, number, last)
+    hit = Hit(rule, path, number, issue.text, end_line=last, confidence=known, column=column, end_column=end_column)
+    return replace(hit, minor=minor)

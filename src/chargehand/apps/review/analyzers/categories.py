@@ -167,7 +167,7 @@ def _finding(hit: Hit, lens: Lens) -> Finding:
     # ruff and bandit say it each in its own words, bandit with the secret itself; here both say the same.
     shared = rules.is_shared(hit.rule)
     return Finding(
-        severity=rule.severity,
+        severity="info" if hit.minor else rule.severity,
         category=rule.category,
         path=hit.path,
         line=hit.line,

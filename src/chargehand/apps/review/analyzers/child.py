@@ -27,7 +27,7 @@ MISSING = 66
 # The modules that run in a child; each has `examine(order)`.
 MODULES = (
     *("bandit", "comments", "compare_versions", "contract_comments", "dead_code", "leftovers", "loops"),
-    *("request_flow", "secrets", "unreachable", "unsafe_calls", "untested"),
+    *("mistakes", "project_names", "request_flow", "secrets", "unreachable", "unsafe_calls", "untested"),
 )
 # How long a child waits for the next order.
 IDLE_S = 10.0

@@ -49,7 +49,9 @@ TRIVIAL = re.compile(
     r"[\W_]*|(?:else|try|finally|pass|return|break|continue|end|then|fi|done)\W*|(?:from|import)\b.*"
     # Names of an import over several lines, and a first value that says nothing: they come and go by chance.
     r"|[\w.]+(?: as \w+)?(?:,\s*[\w.]+(?: as \w+)?)*,?\s*[\\)]?"
-    r"|[\w.]+(?:\s*:[^=]+)?\s*=\s*(?:[01]|None|True|False|\[\]|\{\}|\(\)|''|\"\"|(?:set|dict|list)\(\))"
+    r"|[\w.]+(?:\s*:[^=]+)?\s*=\s*(?:[01]|None|True|False|\[\]|\{\}|\(\)|''|\"\"|(?:set|dict|list)\(\))(?:\s*\#.*)?"
+    # A number of the settings goes up and down.
+    r"|[\"']\w+[\"']\s*:\s*-?[\d._]+,?(?:\s*\#.*)?"
 )
 
 

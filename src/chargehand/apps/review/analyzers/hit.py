@@ -58,6 +58,8 @@ class Hit:
     column: int | None = None
     end_column: int | None = None
     patch: str | None = None
+    # True, and nothing that anybody would act on: the severity is `info` whatever the rule's is.
+    minor: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ AT_ONCE = 200
 # By level, where a linter has nothing finer: errors are shown, the rest is with `--all`.
 LEVELS = {"error": 86, "warning": 70}
 UNSURE = 50
+# The option that says that the user trusts the folder, so that linters may run code of the project.
+TRUSTED = "trusted"
 # Worth more than their level says.
 SURE = {"SC2115": 90, "SC2068": 85, "SC2069": 85}
 
@@ -66,7 +68,7 @@ def find_program(name: str, root: Path) -> str | None:
 
 def program_versions() -> str:
     """Changes when a linter is installed, replaced or removed."""
-    found = (shutil.which(each.program) for each in LINTERS)
+    found = (shutil.which(name) for name in (*(each.program for each in LINTERS), "eslint", "cargo", "go"))
     return " ".join(f"{path}:{os.stat(path).st_mtime_ns}" for path in found if path)
 
 

@@ -26,6 +26,9 @@ AT_IMPORT = 50
 
 # Defined in a notebook only: code that names them checks where it runs.
 AMBIENT = frozenset({"get_ipython", "__IPYTHON__"})
+PYTHON_2 = frozenset(
+    {"basestring", "cmp", "file", "long", "raw_input", "reduce", "reload", "unichr", "unicode", "xrange"}
+)
 OPENS = frozenset({"open", "TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile"})
 # Functions and methods that are given a file, read or write it, and leave it open.
 USES = frozenset({"load", "safe_load", "full_load", "dump", "safe_dump", "copyfileobj", "print_exc", "join"})
@@ -55,9 +58,9 @@ class Shapes:
             if code == "F821":
                 known = AMBIENT | self._probed | self._literals
                 name = _QUOTED.search(message)
-                if name and name[1] not in known and self._parents and name[1] not in self._names:
+                if name and name[1] not in known and self.parents and name[1] not in self._names:
                     return IN_QUOTES
-                return EXCUSED if name and name[1] in known else None
+                return EXCUSED if name and (name[1] in known or self._is_of_python_2(name[1])) else None
             if place not in self._known:
                 self._known[place] = self._worth_at(*place)
             return self._known[place]
@@ -66,31 +69,33 @@ class Shapes:
 
     def _worth_at(self, code: str, first: int, last: int) -> int | None:
         match code:
-            case "F811" if any(isinstance(node, ast.Import | ast.ImportFrom) for node in self._within(first, last)):
+            case "PLE1205" if any(_is_in_braces(node) for node in self.within(first, last)):
+                return EXCUSED  # loggers of another kind fill braces
+            case "F811" if any(isinstance(node, ast.Import | ast.ImportFrom) for node in self.within(first, last)):
                 return IMPORTED_TWICE
-            case "B015" | "B018" if any(self._is_tried(node) or _fails(node) for node in self._within(first, last)):
+            case "B015" | "B018" if any(self._is_tried(node) or _fails(node) for node in self.within(first, last)):
                 return EXCUSED
-            case "PLR0124" if any(isinstance(node, ast.Assert) for node in self._within(first, last)):
+            case "PLR0124" if any(isinstance(node, ast.Assert) for node in self.within(first, last)):
                 return EXCUSED  # a test of the comparison itself
-            case "N801" if any(_is_meant_lower(node) for node in self._within(first, last)):
+            case "N801" if any(_is_meant_lower(node) for node in self.within(first, last)):
                 return EXCUSED
-            case "N804" | "N805" if any(self._is_given(node) for node in self._within(first, last)):
+            case "N804" | "N805" if any(self._is_given(node) for node in self.within(first, last)):
                 return EXCUSED
-            case "SIM115" if any(_opens(node) and self._leaks(node) for node in self._within(first, last)):
+            case "SIM115" if any(_opens(node) and self._leaks(node) for node in self.within(first, last)):
                 return LEAK
-            case "S102" | "S307" if any(_runs_constant(node) for node in self._within(first, last)):
+            case "S102" | "S307" if any(_runs_constant(node) for node in self.within(first, last)):
                 return EXCUSED
             case "S608" if self._is_constant(first, last):
                 return EXCUSED
-            case "S608" if not any(self._is_in_function(node) for node in self._within(first, last)):
+            case "S608" if not any(self._is_in_function(node) for node in self.within(first, last)):
                 return AT_IMPORT
-            case "PLW0127" if not any(self._is_in_function(node) for node in self._within(first, last)):
+            case "PLW0127" if not any(self._is_in_function(node) for node in self.within(first, last)):
                 return EXCUSED  # keeps an imported name that nothing else uses
             case _:
                 return None
 
     @cached_property
-    def _parents(self) -> dict[ast.AST, ast.AST]:
+    def parents(self) -> dict[ast.AST, ast.AST]:
         tree = self._source.tree if self._source else None
         return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)} if tree else {}
 
@@ -98,7 +103,7 @@ class Shapes:
     def _lines(self) -> dict[int, list[ast.expr | ast.stmt]]:
         """What begins on each line."""
         found: dict[int, list[ast.expr | ast.stmt]] = {}
-        for node in self._parents:
+        for node in self.parents:
             if isinstance(node, ast.expr | ast.stmt):
                 found.setdefault(node.lineno, []).append(node)
         return found
@@ -106,7 +111,7 @@ class Shapes:
     @cached_property
     def _loads(self) -> dict[str, list[ast.Name]]:
         found: dict[str, list[ast.Name]] = {}
-        for node in self._parents:
+        for node in self.parents:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 found.setdefault(node.id, []).append(node)
         return found
@@ -114,10 +119,10 @@ class Shapes:
     @cached_property
     def _names(self) -> frozenset[str]:
         """All names in the code, without those in texts."""
-        return frozenset(node.id for node in self._parents if isinstance(node, ast.Name))
+        return frozenset(node.id for node in self.parents if isinstance(node, ast.Name))
 
     def _is_in_function(self, node: ast.AST) -> bool:
-        while (parent := self._parents.get(node)) is not None:
+        while (parent := self.parents.get(node)) is not None:
             if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 return True
             node = parent
@@ -126,17 +131,17 @@ class Shapes:
     @cached_property
     def _shared(self) -> frozenset[str]:
         """Names that belong to more than the function that binds them."""
-        said = (node for node in self._parents if isinstance(node, ast.Global | ast.Nonlocal))
+        said = (node for node in self.parents if isinstance(node, ast.Global | ast.Nonlocal))
         return frozenset(name for node in said for name in node.names)
 
     @cached_property
-    def _constants(self) -> Constants:
-        return Constants(self._parents)
+    def constants(self) -> Constants:
+        return Constants(self.parents)
 
     @cached_property
     def _literals(self) -> frozenset[str]:
         """Words in what is called Literal, whichever module it is from: its texts are no annotations."""
-        found = (node for node in self._parents if isinstance(node, ast.Subscript))
+        found = (node for node in self.parents if isinstance(node, ast.Subscript))
         texts = (each for node in found if last_name(node.value) == "Literal" for each in ast.walk(node.slice))
         return frozenset(
             word for each in texts if isinstance(each, ast.Constant) for word in re.findall(r"\w+", str(each.value))
@@ -145,17 +150,22 @@ class Shapes:
     @cached_property
     def _probed(self) -> frozenset[str]:
         """Names that some `try` looks for, ready for their absence."""
-        tried = [node for node in self._parents if isinstance(node, ast.Try) and "NameError" in _caught_names(node)]
+        tried = [node for node in self.parents if isinstance(node, ast.Try) and "NameError" in _caught_names(node)]
         looks = [statement for node in tried for statement in node.body if isinstance(statement, ast.Expr | ast.Assign)]
         return frozenset(each.id for look in looks for each in ast.walk(look) if isinstance(each, ast.Name))
 
-    def _within(self, first: int, last: int) -> Iterator[ast.expr | ast.stmt]:
+    def _is_of_python_2(self, name: str) -> bool:
+        """Whether it is a builtin of old, in code that asks for the version before it uses one."""
+        text = self._source.text if self._source else ""
+        return name in PYTHON_2 and ("version_info" in text or "PY2" in text or "PY3" in text)
+
+    def within(self, first: int, last: int) -> Iterator[ast.expr | ast.stmt]:
         for line in range(first, last + 1):
             yield from self._lines.get(line, ())
 
     def _is_tried(self, node: ast.AST) -> bool:
         """Whether it is evaluated only to see whether that raises."""
-        match self._parents[node]:
+        match self.parents[node]:
             case ast.Try(body=body, handlers=[_, *_]):
                 return isinstance(node, ast.Expr) and node in body
             case _:
@@ -163,7 +173,7 @@ class Shapes:
 
     def _is_given(self, node: ast.AST) -> bool:
         """Whether what a function of a class is called with is decided elsewhere: by a decorator or a metaclass."""
-        match node, self._parents.get(node):
+        match node, self.parents.get(node):
             case ast.FunctionDef(decorator_list=[_, *_]), _:
                 return True
             case _, ast.ClassDef(bases=bases):
@@ -173,26 +183,26 @@ class Shapes:
 
     def _leaks(self, call: ast.AST) -> bool:
         """Whether the file cannot be closed: it is used where it is opened, or by a name with no other use."""
-        match parent := self._parents[call]:
+        match parent := self.parents[call]:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 uses = self._loads.get(name, [])
                 # At the top of a module others may use it.
-                scope = enclosing(parent, self._parents)
+                scope = enclosing(parent, self.parents)
                 inside = not isinstance(scope, ast.Module) and name not in self._shared and len(uses) <= MOST_USES
                 return inside and all(self._is_left_open(use) for use in uses if self._is_in(use, scope))
             case _:
                 return self._is_left_open(call)
 
     def _is_in(self, node: ast.AST, scope: Scope) -> bool:
-        while (node := self._parents.get(node, scope)) is not scope:
-            if node not in self._parents:
+        while (node := self.parents.get(node, scope)) is not scope:
+            if node not in self.parents:
                 return False
         return True
 
     def _is_left_open(self, node: ast.AST) -> bool:
         """Whether what is done with a file here leaves it open and passes it to nothing else."""
-        outer = self._parents[node]
-        match self._parents[outer] if isinstance(outer, ast.keyword) else outer:
+        outer = self.parents[node]
+        match self.parents[outer] if isinstance(outer, ast.keyword) else outer:
             case ast.Attribute(attr=attr):
                 return attr not in ("close", "detach", "__enter__", "__exit__")
             case ast.For(iter=iter) | ast.comprehension(iter=iter):
@@ -213,15 +223,23 @@ class Shapes:
 
     def _is_constant(self, first: int, last: int) -> bool:
         """Whether every text put together on these lines has parts that are written in the code, and no others."""
-        found = (node for node in self._within(first, last) if isinstance(node, ast.expr) and is_text(node))
-        whole = [node for node in found if not is_text(self._parents[node]) and any(map(_is_words, ast.walk(node)))]
-        return bool(whole) and all(map(self._constants.holds, whole))
+        found = (node for node in self.within(first, last) if isinstance(node, ast.expr) and is_text(node))
+        whole = [node for node in found if not is_text(self.parents[node]) and any(map(_is_words, ast.walk(node)))]
+        return bool(whole) and all(map(self.constants.holds, whole))
 
 
 def _opens(node: ast.AST) -> bool:
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
             return name in OPENS
+        case _:
+            return False
+
+
+def _is_in_braces(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(args=[ast.Constant(value=str(text)), *_]):
+            return "{" in text
         case _:
             return False
 

@@ -16,6 +16,7 @@ from chargehand.apps.review.analyzers import suppression, tool_process
 from chargehand.apps.review.analyzers.fix_patch import make_patch
 from chargehand.apps.review.analyzers.hit import Hit, Hits
 from chargehand.apps.review.analyzers.match_confidence import Shapes
+from chargehand.apps.review.analyzers.minor_matches import is_minor
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, text_key
 from chargehand.apps.review.analyzers.versions import missing
 from chargehand.errors import AnalyzerFailed
@@ -214,7 +215,9 @@ def _weigh_hit(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
     code, last = hit.rule.partition(":")[2], hit.end_line or hit.line
     text = "\n".join(lines[hit.line - 1 : last])
     known = weight(code, hit.message, text, hit.path)
-    return replace(hit, confidence=shapes.worth(code, hit.message, hit.line, last) if known is None else known)
+    if known is None:
+        known = shapes.worth(code, hit.message, hit.line, last)
+    return replace(hit, confidence=known, minor=is_minor(code, hit.path, text, shapes, hit.line, last))
 
 
 def weight(code: str, message: str, text: str, path: str) -> int | None:

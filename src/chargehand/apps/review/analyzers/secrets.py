@@ -70,6 +70,8 @@ CODE = (
     *(".py", ".pyi", ".pyw", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".go", ".java", ".kt", ".scala"),
     *(".rb", ".rs", ".php", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".lua", ".pl", ".ex", ".dart", ".vim"),
 )
+PROSE = (".md", ".rst", ".txt", ".adoc")
+IN_PROSE = 60
 # Names of public values that contain such a word: `token_url`, `password_field`, `public_key_id`.
 PUBLIC_NAME = re.compile(
     r"(?i)(?:tokens?|passw(?:or)?ds?|secrets?|keys?|credentials?)[_-]?(?:url|uri|endpoint|path|file|name|field|label|type"
@@ -82,7 +84,11 @@ PUBLIC_NAME = re.compile(
 LOCAL = re.compile(
     r"(?i)localhost|127\.|0\.0\.0\.0|\[?::1|(?:[\w.-]{1,30}\.)?example\b|(?:my|your)?-?_?host(?:name)?\b"
     r"|[\w-]{0,20}\.(?:test|invalid)\b"
+    # Whoever reports errors there needs the key, so it is in every copy of the program.
+    r"|[\w.-]{0,60}\bsentry\.io\b"
 )
+# `first-key,second-key2`: how a list of keys is to be written.
+LISTED = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*\d?(?:,[A-Za-z]+(?:[-_][A-Za-z]+)*\d?)+")
 # A long text in quotes without a space, in code; nothing of it may go on before or after.
 OPAQUE = re.compile(r"""(?<![\w"'])(?P<quote>["'])(?P<secret>[A-Za-z0-9+/_=-]{24,120})(?P=quote)(?!["'])""")
 # What such a text is when it is a key: near it is said who it is shown to. Otherwise it may be anything.
@@ -119,7 +125,10 @@ def _in_source(source: SourceFile) -> Iterator[Hit]:
             # Patterns go from the sure to the likely, and one line is one finding.
             if line not in taken and pattern.sure(match) and _worth_telling(pattern, match, source):
                 taken.add(line)
-                yield _hit(pattern.kind, source.path, line, source.text.count("\n", 0, max(start, end - 1)) + 1)
+                hit = _hit(pattern.kind, source.path, line, source.text.count("\n", 0, max(start, end - 1)) + 1)
+                # By its name alone, in a text for readers, it is an example.
+                is_told = hit.rule == "secrets:assigned" and source.path.lower().endswith(PROSE)
+                yield replace(hit, confidence=IN_PROSE) if is_told else hit
 
 
 def _opaque_lines(source: SourceFile) -> Iterator[int]:
@@ -187,8 +196,10 @@ def _worth_telling(pattern: Pattern, match: re.Match[str], source: SourceFile) -
 
 def _is_secret_value(value: str) -> bool:
     """Whether a value is more than a word, a name, a reference or a number."""
-    if REFERENCE.search(value) or value.lower() in COMMON or UUID.fullmatch(value):
+    if REFERENCE.search(value) or value.lower() in COMMON or UUID.fullmatch(value) or LISTED.fullmatch(value):
         return False
+    if not value.isascii():
+        return False  # a sentence, in a language without spaces
     if IDENTIFIER.fullmatch(value) or CAMEL.fullmatch(value) or any(c in value for c in "()[]{}<>"):
         return False
     return len(value) >= 6 and entropy(value) >= ENTROPY - (0.5 if len(value) < 10 else 0)

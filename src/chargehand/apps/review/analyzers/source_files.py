@@ -245,8 +245,8 @@ def is_test(path: str) -> bool:
     return (
         not TEST_PARTS.isdisjoint(folders)
         or stem in ("conftest", "tests", "test")
-        or stem.startswith("test_")
-        or stem.endswith(("_test", "_spec", "_tests"))
+        or stem.startswith(("test_", "test-"))
+        or stem.endswith(("_test", "_spec", "_tests", "-test", "-tests"))
         or ".test." in name
         or ".spec." in name
     )

@@ -86,7 +86,7 @@ def _never_imported(source: SourceFile, functions: list[tuple[str, list[int]]], 
     if graph.is_left_out(source.path):
         names = ", ".join(f"`{name}`" for name, _ in functions[:3])
         message = f"No test imports this module, in which {names} changed."
-        yield Hit("untested:unimported", source.path, functions[0][1][0], message)
+        yield Hit("untested:unimported", source.path, functions[0][1][0], message, minor=not graph.is_widely_tested)
 
 
 def _ranges(lines: list[int]) -> Iterator[str]:

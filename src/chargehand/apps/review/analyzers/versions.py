@@ -17,7 +17,7 @@ def version_of(analyzer: str, tool: str | None) -> str:
     """Part of every key of the cache, so that no finding outlives the rule that made it."""
     from chargehand.apps.review.analyzers.linters import program_versions
 
-    installed = _installed_version(tool) if tool else program_versions() if analyzer == "linters" else ""
+    installed = _installed_version(tool) if tool else program_versions() if analyzer.endswith("linters") else ""
     return f"{analyzer} {installed} {digest_of_rules()}"
 
 

@@ -1,0 +1,368 @@
+"""A match of a rule and the code around it -> whether it is true and yet nothing that anybody would act on.
+
+Which matches these are was learnt from changes of other projects, finding by finding
+(docs/explanation/review-quality.md). Of a change they are counted, not listed.
+
+Runs in a child process too: nothing here imports more than the standard library.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from chargehand.apps.review.analyzers.call_names import last_name
+from chargehand.apps.review.analyzers.constant_text import enclosing, is_text
+from chargehand.apps.review.analyzers.match_confidence import Shapes
+from chargehand.apps.review.analyzers.text_parts import parts_of
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Beside the program: run by its developers, on data of their own.
+ASIDE = frozenset(
+    {".github", "bench", "benchmark", "benchmarks", "ci", "demo", "demos", "doc", "docs", "example", "examples"}
+    | {"hack", "sample", "samples", "script", "scripts"}
+)
+# Methods that change the list, set or table they are called on.
+CHANGES = frozenset(
+    {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse"}
+    | {"setdefault", "sort", "update"}
+)
+# What is lost without a word where one of these fails.
+WRITES = frozenset(
+    {"check_call", "check_output", "commit", "create", "delete", "dump", "execute", "insert", "post", "publish", "put"}
+    | {"run", "save", "send", "send_message", "update", "upload", "write"}
+)
+# Before a value in SQL; names of tables and whole clauses are elsewhere.
+VALUE = re.compile(r"(?i)(?:=|<|>|\blike|\bbetween|\bin\s*\(|\bvalues\s*\()\s*'?%?$|'%?$")
+OUTSIDE = re.compile(r"(?i)request|respon[sd]|\bresp\b|recv|\bbody\b|redis|payload|socket|upload|\.content\b")
+SECRET = re.compile(r"(?i)passw|passphrase|secret|token|credential|\botp|\bsalt|csrf|auth_")
+# Values that whoever starts the program chooses.
+OWN_SETTINGS = frozenset({"args", "cfg", "cls", "config", "ctx", "options", "opts", "self", "settings"})
+SETTING = re.compile(r"(?i)config|settings|cfg|environ")
+ALPHABET = re.compile(r"(?i)string\.|char|alphabet|letters|digits|symbols|pool|\"|'")
+_RUNS = frozenset(
+    {"Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput", "popen", "run", "system"}
+)
+_DEPTH = 4
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match of a rule: its lines as text, and what begins on them."""
+
+    text: str
+    shapes: Shapes
+    first: int
+    nodes: tuple[ast.expr | ast.stmt, ...]
+
+    def around(self, node: ast.AST) -> Function | None:
+        """The function a node is in."""
+        scope = enclosing(node, self.shapes.parents)
+        return scope if isinstance(scope, Function) else None
+
+
+def is_minor(code: str, path: str, text: str, shapes: Shapes, first: int, last: int) -> bool:
+    """`code` is ruff's; bandit's tests have the same numbers, with another letter."""
+    if code.startswith("S") and not ASIDE.isdisjoint(path.lower().split("/")[:-1]):
+        return True
+    judge = _JUDGES.get(code)
+    try:
+        return judge is not None and judge(
+            Match(text, shapes, first, (*shapes.within(first, last), *_outside(shapes, first)))
+        )
+    except RecursionError:
+        return False  # too deeply nested to judge
+
+
+def _outside(shapes: Shapes, first: int) -> Iterator[ast.expr | ast.stmt]:
+    """What is around the first thing on a line, up to its statement: a tool may name a line inside of a call."""
+    node: ast.AST | None = next(iter(shapes.within(first, first)), None)
+    while isinstance(node, ast.expr | ast.keyword):
+        node = shapes.parents.get(node)
+        if isinstance(node, ast.expr) or (isinstance(node, ast.stmt) and not hasattr(node, "body")):
+            yield node
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+
+def _is_only_read(match: Match) -> bool:
+    """A default list that its function does not change, and that no method of its class changes as an attribute."""
+    for node in match.nodes:
+        arguments = match.shapes.parents.get(node)
+        if isinstance(arguments, ast.arguments) and (name := _parameter(arguments, node)):
+            function = match.shapes.parents[arguments]
+            owner = match.shapes.parents.get(function)
+            if isinstance(function, Function) and _is_changed(
+                function, name, owner, is_list=isinstance(node, ast.List)
+            ):
+                return False
+    return True
+
+
+def _parameter(arguments: ast.arguments, default: ast.AST) -> str | None:
+    places = [*arguments.posonlyargs, *arguments.args]
+    for arg, value in zip(reversed(places), reversed(arguments.defaults), strict=False):
+        if value is default:
+            return arg.arg
+    for arg, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if value is default:
+            return arg.arg
+    return None
+
+
+def _is_changed(function: Function, name: str, owner: ast.AST | None, *, is_list: bool) -> bool:
+    """Whether the function changes it while it is still the default; an empty list has no elements to replace."""
+    rebound = min(
+        (each.lineno for each in ast.walk(function) if _binds(each, name) and isinstance(each, ast.stmt)),
+        default=None,
+    )
+    for node in ast.walk(function):
+        is_element = is_list and isinstance(node, ast.Subscript)
+        if not is_element and _changes(node, name) and (rebound is None or getattr(node, "lineno", 0) <= rebound):
+            return True
+        match node:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)], value=ast.Name(id=kept)):
+                if kept == name and owner and any(_changes(each, f"self.{attr}") for each in ast.walk(owner)):
+                    return True
+            case _:
+                pass
+    return False
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.Assign(targets=targets):
+            return any(isinstance(each, ast.Name) and each.id == name for each in targets)
+        case ast.AnnAssign(target=ast.Name(id=bound)):
+            return bound == name
+        case _:
+            return False
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """Whether a node changes the object of this name in place."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)):
+            return method in CHANGES and ast.unparse(owner) == name
+        case ast.Subscript(value=owner, ctx=ast.Store() | ast.Del()):
+            return ast.unparse(owner) == name
+        case ast.AugAssign(target=ast.Name() | ast.Attribute() as target):
+            return ast.unparse(target) == name
+        case _:
+            return False
+
+
+def _is_handled(match: Match) -> bool:
+    """A bare `except` that does something; not one that swallows a cancellation, a failed write or a failed check."""
+    for handler, attempt in match.shapes.parents.items():
+        if not isinstance(handler, ast.ExceptHandler) or handler.lineno != match.first:
+            continue
+        if not isinstance(attempt, ast.Try) or any(isinstance(each, ast.Raise) for each in ast.walk(handler)):
+            return True
+        tried = [node for statement in attempt.body for node in ast.walk(statement)]
+        match handler.body:
+            case [ast.Return(value=ast.Constant(value=True))]:
+                return False
+            case [ast.Pass() | ast.Continue()]:
+                writes = any(isinstance(node, ast.Call) and last_name(node.func) in WRITES for node in tried)
+            case _:
+                writes = False
+        waits = any(isinstance(node, ast.Await) for node in tried)
+        return not (writes or (waits and isinstance(match.around(attempt), ast.AsyncFunctionDef)))
+    return True
+
+
+def _is_decorated(match: Match) -> bool:
+    """What a decorator has taken is in use, whatever the name means later."""
+    return any(isinstance(node, Function | ast.ClassDef) and node.decorator_list for node in match.nodes)
+
+
+def _reads_attribute(match: Match) -> bool:
+    """`thing.value` alone may be a property that does something."""
+    return any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) for node in match.nodes)
+
+
+def _strips_one(match: Match) -> bool:
+    for node in match.nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(attr="strip" | "lstrip" | "rstrip"), args=[ast.Constant(value=str(cut))]):
+                return len(set(cut)) == 1 or not any(each.isalnum() for each in cut)
+            case _:
+                pass
+    return False
+
+
+def _is_one_of_several(match: Match) -> bool:
+    """`a, b = a, 0`"""
+    return any(isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) for node in match.nodes)
+
+
+def _only_reads_file(match: Match) -> bool:
+    """A file that is read is closed with its last reference; one that is written may lose its end."""
+    for node in match.nodes:
+        match node:
+            case ast.Call(func=ast.Name(id="open"), args=args, keywords=named):
+                modes = [*args[1:2], *(each.value for each in named if each.arg == "mode")]
+                return not any(isinstance(each, ast.Constant) and set("wax+") & set(str(each.value)) for each in modes)
+            case _:
+                pass
+    return False
+
+
+# -- security ----------------------------------------------------------------------------------------------------------
+
+
+def _is_own_code(match: Match) -> bool:
+    """Run once when the program starts, or with names of its own to use."""
+    for node in match.nodes:
+        if isinstance(node, ast.Call) and last_name(node.func) in ("eval", "exec"):
+            return match.around(node) is None or len(node.args) > 1
+    return False
+
+
+def _is_checked_archive(match: Match) -> bool:
+    """Python's zip files do not leave the folder; of others, the members are chosen."""
+    return "zip" in match.text.lower() or "members" in match.text or "filter" in match.text
+
+
+def _is_no_secret(match: Match) -> bool:
+    function = next((each for node in match.nodes if (each := match.around(node))), None)
+    return not SECRET.search(f"{match.text} {function.name if function else ''}")
+
+
+def _is_from_inside(match: Match) -> bool:
+    """Data of the program itself: not from a connection, and not from a file that the caller names."""
+    if OUTSIDE.search(match.text):
+        return False
+    function = next((each for node in match.nodes if (each := match.around(node))), None)
+    return function is None or not any(_opens_given(node, function) for node in ast.walk(function))
+
+
+def _opens_given(node: ast.AST, function: Function) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id="open"), args=[ast.Name(id=name), *_]):
+            return name in {each.arg for each in function.args.args}
+        case _:
+            return False
+
+
+def _chooses_given(match: Match) -> bool:
+    """One of several that exist is chosen; nothing secret is made."""
+    for node in match.nodes:
+        match node:
+            case ast.Call(func=func, args=[many, *_]) if last_name(func) in ("choice", "choices", "sample", "shuffle"):
+                return not ALPHABET.search(ast.unparse(many))
+            case _:
+                pass
+    return False
+
+
+def _is_own_command(match: Match) -> bool:
+    """A shell's command without a value from outside of its function, or one that the caller gives as a whole."""
+    for node in match.nodes:
+        if isinstance(node, ast.Call) and last_name(node.func) in _RUNS:
+            function = match.around(node)
+            given = [*node.args[:1], *(each.value for each in node.keywords if each.arg in ("args", "cmd"))]
+            values = [value for each in given for value in _values(each, function, _DEPTH)]
+            return function is None or not any(_is_given(value, function, _DEPTH) for value in values)
+    return False
+
+
+def _values(node: ast.expr, function: Function | None, depth: int) -> Iterator[ast.expr]:
+    """The values inside of a text, also where a name stands for it."""
+    if is_text(node):
+        yield from (part for part in parts_of(node) if not isinstance(part, str))
+    elif isinstance(node, ast.Name) and function and depth:
+        for value in _assigned(node.id, function):
+            if is_text(value) or isinstance(value, ast.Name):
+                yield from _values(value, function, depth - 1)
+
+
+def _assigned(name: str, function: Function) -> Iterator[ast.expr]:
+    for node in ast.walk(function):
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=bound)], value=value)
+                | ast.AugAssign(target=ast.Name(id=bound), value=value)
+            ) if bound == name:
+                yield value
+            case _:
+                pass
+
+
+def _is_given(node: ast.expr, function: Function, depth: int) -> bool:
+    """Whether a value comes from a parameter, or from a loop over something."""
+    arguments = function.args
+    parameters = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    loops = {
+        each.id
+        for loop in ast.walk(function)
+        if isinstance(loop, ast.For | ast.comprehension)
+        for each in ast.walk(loop.target)
+        if isinstance(each, ast.Name)
+    }
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and each.id not in OWN_SETTINGS:
+            if each.id in parameters | loops:
+                return True
+            if depth and any(_is_given(value, function, depth - 1) for value in _assigned(each.id, function)):
+                return True
+    return False
+
+
+def _has_no_value(match: Match) -> bool:
+    """SQL that is put together from names and clauses: its values are parameters, numbers or texts of the code."""
+    parents = match.shapes.parents
+    whole = [
+        node for node in match.nodes if isinstance(node, ast.expr) and is_text(node) and not is_text(parents[node])
+    ]
+    for node in whole:
+        before = ""
+        for part in parts_of(node):
+            if isinstance(part, str):
+                before += part
+            elif VALUE.search(before) and not (match.shapes.constants.holds(part) or _is_known(part, match)):
+                return False
+            else:
+                before += "0"
+    return bool(whole)
+
+
+def _is_known(node: ast.expr, match: Match) -> bool:
+    """A number by its annotation, or a setting of the program."""
+    if SETTING.search(ast.unparse(node).partition(".")[0].partition("[")[0]):
+        return True
+    function = match.around(node) if isinstance(node, ast.Name) else None
+    if function is None:
+        return False
+    given = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    kinds = [each.annotation for each in given if isinstance(node, ast.Name) and each.arg == node.id]
+    return any(isinstance(kind, ast.Name) and kind.id in ("int", "float", "bool") for kind in kinds)
+
+
+_JUDGES: Mapping[str, Callable[[Match], bool]] = {
+    "B005": _strips_one,
+    "B006": _is_only_read,
+    "B018": _reads_attribute,
+    "E722": _is_handled,
+    "F811": _is_decorated,
+    "PLE1310": _strips_one,
+    "PLW0127": _is_one_of_several,
+    "SIM115": _only_reads_file,
+    "S102": _is_own_code,
+    "S307": _is_own_code,
+    "S202": _is_checked_archive,
+    "S301": _is_from_inside,
+    "S302": _is_from_inside,
+    "S303": _is_no_secret,
+    "S324": _is_no_secret,
+    "S311": _chooses_given,
+    **{f"S{number}": _is_from_inside for number in range(313, 320)},
+    "S602": _is_own_command,
+    "S604": _is_own_command,
+    "S605": _is_own_command,
+    "S608": _has_no_value,
+}

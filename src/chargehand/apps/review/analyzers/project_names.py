@@ -1,0 +1,123 @@
+"""Names that Python files import from the modules of their own project, as hits: what is not there, what does not fit.
+
+Nothing is imported: a module is the file that its name leads to, from the root, from `src`, or from the folder of a
+script. Where a module may have more names than its text shows, nothing is said. Runs in a child process.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from chargehand.apps.review.analyzers.examine import examine_trees
+from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
+from chargehand.apps.review.analyzers.mistakes import Function, Outline, misfits, unawaited
+from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader
+
+# Names are made while such a module runs.
+_MADE = re.compile(r"sys\.modules|globals\(\)|locals\(\)|vars\(\)|setattr\(|exec\(|__getattr__|lazy", re.IGNORECASE)
+# A module in another form than text.
+_OTHER_FORMS = (".so", ".pyd", ".pyx", ".pyi", ".c")
+
+
+@dataclass(frozen=True)
+class _Module:
+    path: str
+    outline: Outline
+    # Whether it may have more names than its text shows.
+    is_open: bool
+
+    def has(self, name: str) -> bool:
+        return self.is_open or name in self.outline.top.bound or name in self.outline.shared
+
+    def function(self, name: str) -> Function | None:
+        return None if self.is_open or name in self.outline.shared else self.outline.top.only(name)
+
+
+def examine(order: AnalysisOrder) -> Hits:
+    modules = _Modules(order)
+    return examine_trees(order, modules.hits)
+
+
+class _Modules:
+    """The modules of a project, each read when it is first asked for."""
+
+    def __init__(self, order: AnalysisOrder) -> None:
+        self._reader = SourceReader(order.root)
+        self._known: dict[str, _Module | None] = {}
+
+    def hits(self, source: SourceFile, tree: ast.Module) -> Iterator[Hit]:
+        outline = Outline(tree)
+        own = set(outline.top.defined)
+        for node, is_tried in _imports(tree):
+            for alias in node.names:
+                modules = self._find(source.path, node)
+                if not modules or alias.name == "*" or self._is_module(modules, alias.name):
+                    continue
+                if not is_tried and not any(module.has(alias.name) for module in modules):
+                    message = f"`{alias.name}` is not in {modules[0].path}."
+                    yield Hit("project:import", source.path, alias.lineno, message)
+                function = modules[0].function(alias.name) if len(modules) == 1 else None
+                if function and node in tree.body:
+                    outline.top.defined[alias.asname or alias.name] = function
+        for name in own:
+            del outline.top.defined[name]
+        for node, scope in outline.statements:
+            if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
+                continue
+            for rule, message in chain(misfits(node, scope), unawaited(node, scope)):
+                yield Hit(rule, source.path, node.lineno, message)
+
+    def _find(self, path: str, node: ast.ImportFrom) -> list[_Module]:
+        """The modules that an import may mean."""
+        parts = node.module.split(".") if node.module else []
+        folder = path.split("/")[:-1]
+        if node.level:
+            places = [folder[: len(folder) - node.level + 1]] if node.level <= len(folder) + 1 else []
+        elif parts[0] in sys.stdlib_module_names:
+            return []
+        else:
+            is_script = not self._is_file("/".join([*folder, "__init__.py"]))
+            places = [[], ["src"], *([folder] if is_script and folder not in ([], ["src"]) else [])]
+        found = (self._read("/".join([*place, *parts])) for place in places)
+        return [module for module in found if module]
+
+    def _is_module(self, modules: list[_Module], name: str) -> bool:
+        """Whether a name is a module or a folder beside the text of a package."""
+        for module in modules:
+            base = os.path.join(self._reader.root, os.path.dirname(module.path), name)
+            if os.path.isdir(base) or any(os.path.exists(base + end) for end in (".py", *_OTHER_FORMS)):
+                return True
+        return False
+
+    def _is_file(self, path: str) -> bool:
+        return os.path.isfile(os.path.join(self._reader.root, path))
+
+    def _read(self, name: str) -> _Module | None:
+        if name not in self._known:
+            paths = [path for path in (f"{name}/__init__.py".lstrip("/"), f"{name}.py") if self._is_file(path)]
+            self._known[name] = self._parse(paths[0]) if len(paths) == 1 else None
+        return self._known[name]
+
+    def _parse(self, path: str) -> _Module | None:
+        source = self._reader.read(path) if self._reader.fits(path) else None
+        if source is None or source.tree is None:
+            return None
+        outline = Outline(source.tree)
+        return _Module(path, outline, "*" in outline.top.bound or _MADE.search(source.text) is not None)
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[ast.ImportFrom, bool]]:
+    """The imports of names, and whether a failure is expected."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, is_tried = waiting.pop()
+        if isinstance(node, ast.ImportFrom):
+            yield node, is_tried
+        inside = is_tried or isinstance(node, ast.Try | ast.If)
+        waiting += [(each, inside) for each in ast.iter_child_nodes(node)]
