@@ -205,7 +205,7 @@ def _once_for_each_fix(hits: Iterable[Hit]) -> Iterator[Hit]:
 
 
 def _is_telling(line: str) -> bool:
-    return len(line) >= 8 and not TRIVIAL.fullmatch(line)
+    return len(line) >= 8 and not line.startswith(("#", "//")) and not TRIVIAL.fullmatch(line)
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:

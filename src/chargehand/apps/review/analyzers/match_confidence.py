@@ -71,7 +71,7 @@ class Shapes:
         match code:
             case "PLE1205" if any(_is_in_braces(node) for node in self.within(first, last)):
                 return EXCUSED  # loggers of another kind fill braces
-            case "F811" if any(isinstance(node, ast.Import | ast.ImportFrom) for node in self.within(first, last)):
+            case "F811" if any(_imports_at(node, first) for node in self.parents):
                 return IMPORTED_TWICE
             case "B015" | "B018" if any(self._is_tried(node) or _fails(node) for node in self.within(first, last)):
                 return EXCUSED
@@ -234,6 +234,11 @@ def _opens(node: ast.AST) -> bool:
             return name in OPENS
         case _:
             return False
+
+
+def _imports_at(node: ast.AST, line: int) -> bool:
+    """Whether it is an import, which may go over several lines."""
+    return isinstance(node, ast.Import | ast.ImportFrom) and node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _is_in_braces(node: ast.AST) -> bool:

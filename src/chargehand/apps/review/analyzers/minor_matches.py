@@ -37,7 +37,7 @@ WRITES = frozenset(
 # Before a value in SQL; names of tables and whole clauses are elsewhere.
 VALUE = re.compile(r"(?i)(?:=|<|>|\blike|\bbetween|\bin\s*\(|\bvalues\s*\()\s*'?%?$|'%?$")
 OUTSIDE = re.compile(r"(?i)request|respon[sd]|\bresp\b|recv|\bbody\b|redis|payload|socket|upload|\.content\b")
-SECRET = re.compile(r"(?i)passw|passphrase|secret|token|credential|\botp|\bsalt|csrf|auth_")
+SECRET = re.compile(r"(?i)passw|passphrase|secret|token|credential|\botp|\bsalt|csrf")
 # Values that whoever starts the program chooses.
 OWN_SETTINGS = frozenset({"args", "cfg", "cls", "config", "ctx", "options", "opts", "self", "settings"})
 SETTING = re.compile(r"(?i)config|settings|cfg|environ")

@@ -283,7 +283,7 @@ OWN: Mapping[str, Row] = {
     "flow:page": ("xss", "warning", 86),
     "loops:membership": ("inefficient-loop", "info", 72),
     "loops:concatenation": ("inefficient-loop", "info", 60),
-    "loops:front": ("inefficient-loop", "warning", 84),
+    "loops:front": ("inefficient-loop", "info", 84),
     "loops:invariant": ("inefficient-loop", "info", 82),
     "mistakes:arguments": ("wrong-signature", "critical", 95),
     "mistakes:discarded": ("no-effect", "warning", 95),
