@@ -320,3 +320,14 @@ def test_a_reader_may_name_the_line_beside_what_was_taken_out(tmp_path: Path) ->
     for source, lines in (("bug-reader-1", [2]), ("ruff:F821", list[int]())):
         found = [finding(line, sources=(source,)) for line in (1, 2)]
         assert [each.line for each in select(found, taken, SourceLines(tmp_path), min_confidence=0).findings] == lines
+
+
+def test_a_name_that_several_files_use_and_none_defines_was_put_there(tmp_path: Path) -> None:
+    """A loader does that. Two files, or a name of one letter, may be the same mistake."""
+    write(tmp_path, {f"{name}.py": "x = 1\n" for name in "abc"})
+    files = dict.fromkeys(("a.py", "b.py", "c.py"), 6)
+    tree = Change(tmp_path, tmp_path, files, None)
+    for name, paths, shown in (("traits", files, 0), ("traits", ["a.py", "b.py"], 2), ("e", files, 3)):
+        said = {"category": "undefined-name", "message": f"Undefined name `{name}`"}
+        found = [finding(1, path=path, **said) for path in paths]
+        assert len(select(found, tree, SourceLines(tmp_path), min_confidence=0).shown) == shown

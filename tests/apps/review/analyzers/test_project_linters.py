@@ -12,7 +12,7 @@ from chargehand.apps.review.analyzers import project_linters
 from chargehand.apps.review.analyzers.project_linters import LINTERS, checked_languages
 from chargehand.apps.review.languages import count_unanalysed
 from chargehand.engine.analyzer_port import AnalyzerResult
-from chargehand.programs.what_it_sees import find_means
+from chargehand.programs.program_environment import find_means
 from tests.apps.review.analyzers.running import analyzed
 
 ESLINT = [

@@ -199,6 +199,8 @@ def test_a_credential_is_found_in_any_language(tmp_path: Path, line: str) -> Non
         "apiKey: 'your-api-key'",
         "ciphers = sk-ssh-ed25519-cert-v01@openssh.com",
         "AWS_SECRET_ACCESS_KEY=AKIAIOSFODNN7EXAMPLE",
+        "address = 'https://aac2a371c5c3e0093d53df0bbb4df204@o118517.ingest.us.sentry.io/1373987'",
+        "config_password_changed: '密码已更新，请重新登录'",
     ],
 )
 def test_what_only_looks_like_a_credential_is_not(tmp_path: Path, line: str) -> None:

@@ -30,7 +30,7 @@ from chargehand.process.namespaces import (
     existing_paths,
     give_to_nobody,
 )
-from chargehand.programs.what_it_sees import find_means
+from chargehand.programs.program_environment import find_means
 
 if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens

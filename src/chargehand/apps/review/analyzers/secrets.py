@@ -87,8 +87,6 @@ LOCAL = re.compile(
     # Whoever reports errors there needs the key, so it is in every copy of the program.
     r"|[\w.-]{0,60}\bsentry\.io\b"
 )
-# `first-key,second-key2`: how a list of keys is to be written.
-LISTED = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*\d?(?:,[A-Za-z]+(?:[-_][A-Za-z]+)*\d?)+")
 # A long text in quotes without a space, in code; nothing of it may go on before or after.
 OPAQUE = re.compile(r"""(?<![\w"'])(?P<quote>["'])(?P<secret>[A-Za-z0-9+/_=-]{24,120})(?P=quote)(?!["'])""")
 # What such a text is when it is a key: near it is said who it is shown to. Otherwise it may be anything.
@@ -196,7 +194,7 @@ def _worth_telling(pattern: Pattern, match: re.Match[str], source: SourceFile) -
 
 def _is_secret_value(value: str) -> bool:
     """Whether a value is more than a word, a name, a reference or a number."""
-    if REFERENCE.search(value) or value.lower() in COMMON or UUID.fullmatch(value) or LISTED.fullmatch(value):
+    if REFERENCE.search(value) or value.lower() in COMMON or UUID.fullmatch(value):
         return False
     if not value.isascii():
         return False  # a sentence, in a language without spaces
