@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from chargehand.planner.preview import CHECKS_OF_AN_ANSWER, KNOWN_PAIRS, STATEMENTS, preview
+from chargehand.planner.preview import KNOWN_PAIRS, STATEMENTS, preview
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.team.roster import roster
-from chargehand.values.request import Material, Request
+from chargehand.values.request import Request
 from tests.flows import task, tasks
 
 LARGE, SMALL = "lab:large", "lab:qwen-1.5b"
 
 
-def count_calls(worker: str, judge: str, material: tuple[Material, ...] = ()) -> int:
+def count_calls(worker: str, judge: str) -> int:
     team, plan = Team([Worker("clerk", "Works")]), tasks(task("a"), task("b"))
     workers = roster(team, Settings(home="unused", model=worker))
-    text = preview(plan, team, workers, LARGE, Request(text="x", material=material), judge=judge)
+    text = preview(plan, team, workers, LARGE, Request(text="x"), judge=judge)
     found = re.search(r"an estimated (\d+) calls", text)
     assert found is not None, text
     return int(found[1])
@@ -30,10 +29,3 @@ def count_calls(worker: str, judge: str, material: tuple[Material, ...] = ()) ->
 def test_a_small_judge_takes_many_short_calls(judge: str, calls: int) -> None:
     """It is measured on known pairs, then asked twice about each of the nearest; another judge is asked once."""
     assert count_calls(LARGE, judge) == 2 + 1 + calls
-
-
-def test_the_answers_of_a_small_worker_are_checked_where_there_is_material(tmp_path: Path) -> None:
-    """So many calls a task."""
-    given = (Material(name="a.md", path=str(tmp_path / "a.md")),)
-    assert count_calls(SMALL, LARGE, given) - count_calls(SMALL, LARGE) == 2 * CHECKS_OF_AN_ANSWER
-    assert count_calls(LARGE, LARGE, given) == count_calls(LARGE, LARGE)

@@ -62,7 +62,7 @@ def test_a_verdict_is_kept_with_its_reason_and_cause(verdict: str, resolved: boo
     found = only(made)
     assert found.claims == (f"t1: {FIVE}", f"t2: {SEVEN}")
     assert (found.resolved, found.verdict) == (resolved, holds)
-    assert (found.reason, found.cause) == ("One of them is older. (confidence 90)", "another year")
+    assert (found.reason, found.cause) == ("One of them is older (confidence 90)", "another year")
     assert made.keys[0] == "@judge/1/1"
     [call] = made.of("judge")
     assert "500" in text_of(call)
@@ -82,7 +82,7 @@ def test_a_compatible_pair_was_listed_as_a_contradiction() -> None:
     made = make([result("t1", FIVE), result("t2", SEVEN)], talk, judge=BRAIN)
     assert made.synthesis.contradictions == ()
     assert made.synthesis.answer == answer
-    assert "Of two years." in text_of(made.of("synthesizer")[0])
+    assert "Of two years (confidence 90)" in text_of(made.of("synthesizer")[0])
     [decided] = [event.data for event in made.events if event.data.get("decision") == "compatible"]
     assert decided["key"] == "@judge/1/verdict"
     assert decided["value"]["claims"] == [f"t1: {FIVE}", f"t2: {SEVEN}"]

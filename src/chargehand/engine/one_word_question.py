@@ -62,17 +62,6 @@ class OneWordJudge:
 
     async def measure(self) -> float | None:
         """The odds from which the first word counts; None where the model cannot tell the known cases apart."""
-        return separating_odds(await self._measure_known())
-
-    async def measure_least(self) -> float | None:
-        """The odds of the least sure among the known cases of the first word: what is below that is doubtful."""
-        measured = await self._measure_known()
-        if separating_odds(measured) is None:
-            return None
-        return min(odds for odds, is_first in measured if is_first)
-
-    async def _measure_known(self) -> list[tuple[float, bool]]:
-        """The odds of each known case that was answered, and whether the first word is right."""
         known, odds = self._question.known, dict[int, float]()
 
         async def one(number: int, case: str) -> None:
@@ -81,7 +70,7 @@ class OneWordJudge:
                 odds[number] = said
 
         await abreast(one(number, case) for number, (case, _) in enumerate(known))
-        return [(odds[number], known[number][1]) for number in sorted(odds)]
+        return separating_odds([(odds[number], known[number][1]) for number in sorted(odds)])
 
     async def odds(self, case: str, key: str, *, keeps: bool = False) -> float | None:
         """How much likelier the first word is than the second; None without an answer. `keeps`: from run to run."""

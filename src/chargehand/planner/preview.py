@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from chargehand.models import prices
-from chargehand.models.model_size import is_small, is_small_open
+from chargehand.models.model_size import is_small
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.team import Team, Worker
 from chargehand.trace.number_text import duration, money, several
@@ -31,8 +31,6 @@ STATEMENTS, COMPARED, STATEMENT = 6, 40, 40
 FEW_TASKS = 10
 # A small judge is asked for one word about known pairs first, then twice about each of the nearest pairs.
 KNOWN_PAIRS, MOST_PAIRS = 8, 40
-# A small open worker is asked for one letter about known answers and then about its own from material.
-CHECKS_OF_AN_ANSWER = 9
 # What a call for one word reads, in tokens, and takes, in seconds.
 WORD_TOKENS, WORD_S = 350, 1.0
 # A typical call with such an answer.
@@ -88,10 +86,8 @@ def estimate_by_plan(
         number = each * (task.best_of or 1)
         read, written = number * _input(task, team), number * ANSWER
         model = roster[team.worker(task.worker).name].model_for(task.tier)
-        words = CHECKS_OF_AN_ANSWER if request.material and model is not None and is_small_open(model) else 0
-        read, written = read + words * WORD_TOKENS, written + words
-        calls, tokens = calls + number + words, tokens + read + written
-        seconds[task.id] = each * SECONDS_A_CALL + words * WORD_S
+        calls, tokens = calls + number, tokens + read + written
+        seconds[task.id] = each * SECONDS_A_CALL
         costs.append(_usd(model, read, written))
     took = max(plan.critical_path(seconds)[0], sum(seconds.values()) / request.max_concurrent)
     if len(plan.tasks) > 1:

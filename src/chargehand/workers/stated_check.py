@@ -1,58 +1,18 @@
-"""A question and an answer from material -> whether the material states it, by the small model that wrote it.
+"""A small open model's answer from material -> the figures and names in it that were not given, and how long it is.
 
 Small models take the nearest figure for an answer that the material does not have: "A cake costs 30 kronor" from a line
-about bread. Given the choice between that answer and "The material does not say" they know better: how much likelier
-they find the answer is measured on known cases first.
+about bread. Neither code nor the model itself can tell such an answer from a right one (bench/JUDGEMENT.md).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from chargehand.engine.one_word_question import OneWordJudge, OneWordQuestion
-from chargehand.engine.port import Engine
-from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.lazy_regex import lazy_regex
-from chargehand.values.outcome import Usage
-from chargehand.workers.worker_prompt import with_material
 
 # An answer of more sentences is not one answer to one question, and so is a question of more characters.
 MOST_SENTENCES: Final = 3
 LONGEST_QUESTION: Final = 600
-
-_HOTEL: Final = """hotel.md
-# Notes on the hotel at the lake
-A double room costs 90 euros a night, breakfast included; a cot is free.
-Since May Marta Silva has looked after the garden and the pond.
-The laundry brings everything in 18 lorries and 5 vans.
-The roof was repaired in March; forms of guests are to be handed in by 4 April.
-There are 42 rooms on three floors, and the tower is 61 metres tall.
-The chapel was painted by Lena Wirth in 1780."""
-# What is asked about the hotel, what is answered, and whether the notes state it.
-KNOWN: Final = (
-    ("What does a room for two cost?", "A room for two costs 90 euros a night.", True),
-    ("What does a room for three cost?", "A room for three costs 90 euros a night.", False),
-    ("Who is in charge of the garden?", "Marta Silva is in charge of the garden.", True),
-    ("Who owns the hotel?", "The hotel is owned by Marta Silva.", False),
-    ("By when must the form be returned?", "The form must be returned by 4 April.", True),
-    ("How many drivers does the laundry have?", "The laundry has 18 drivers.", False),
-    ("How tall is the tower?", "The tower is 61 metres tall.", True),
-    ("In which year was the hotel built?", "The hotel was built in 1780.", False),
-)
-
-
-# The question, measured as it is.
-_LETTERS: Final = ("a", "b")
-
-
-def ask_to_choose(material: str, question: str, answer: str) -> str:
-    """The answer or none, as a choice of two letters."""
-    asked = (
-        f"Question: {question}\n\nWhich is right?\nA: {' '.join(answer.split())}\nB: The material does not say.\n\n"
-        "Answer with one letter: A or B."
-    )
-    return with_material(material, asked).text
-
 
 _BREAK: Final = lazy_regex(r"(?<=[.!?])\s+(?=[^\W_])|\n")
 _FIGURE: Final = lazy_regex(r"\d[\d.,:]*")
@@ -80,28 +40,3 @@ def find_foreign(answer: str, given: str) -> list[str]:
 
 def count_sentences(text: str) -> int:
     return sum(1 for part in _BREAK.split(text) if part.strip())
-
-
-async def is_doubtful(
-    opening: str,
-    material: str,
-    question: str,
-    answer: str,
-    engine: Engine,
-    model: SupervisorModel,
-    key: str,
-    used: list[Usage],
-) -> bool:
-    """Whether the model finds the answer less likely than the least likely of those that the known material has.
-
-    `opening` and `material` are what the model had before it as it answered: a server that keeps the beginnings of
-    prompts reads them once. Calls have keys below `key`; `used` grows with each. A model that cannot tell the known
-    cases apart is not asked about this one.
-    """
-    known = tuple((ask_to_choose(_HOTEL, asked, said), is_stated) for asked, said, is_stated in KNOWN)
-    asked = OneWordQuestion(opening, _LETTERS, (), known)
-    judge = OneWordJudge(asked, engine, model, "judge", f"{key}/", used)
-    if (least := await judge.measure_least()) is None:
-        return False
-    odds = await judge.odds(ask_to_choose(material, question, answer), key)
-    return odds is not None and odds < least
