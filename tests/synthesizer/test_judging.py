@@ -86,7 +86,7 @@ def test_a_compatible_pair_was_listed_as_a_contradiction() -> None:
     [decided] = [event.data for event in made.events if event.data.get("decision") == "compatible"]
     assert decided["key"] == "@judge/1/verdict"
     assert decided["value"]["claims"] == [f"t1: {FIVE}", f"t2: {SEVEN}"]
-    assert decided["reason"] == "Of two years. (confidence 90)"
+    assert decided["reason"] == "Of two years (confidence 90)"
 
 
 def test_a_compatible_pair_is_not_listed_by_code_either() -> None:
