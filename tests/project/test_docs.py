@@ -60,6 +60,7 @@ OTHER_FLAGS = {
     "CHANGELOG.md": {"--from-ref"},
     "docs/explanation/review-quality.md": {"--commits", "--half", "--lines"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
+    "docs/how-to/serve.md": {"--home-dir", "--now", "--system"},
     "docs/how-to/use-from-other-programs.md": {"--allowed-tools"},
     "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files", "--unidiff-zero"},
 }
@@ -67,6 +68,7 @@ OTHER_FLAGS = {
 OTHER_WORDS = {
     "docs/how-to/coming-from.md": {"async_execution", "manager_llm", "max_execution_time", "max_rpm", "thread_id"},
     "CONTRIBUTING.md": {path.stem for path in (ROOT / "tests").rglob("*.py")},
+    "docs/how-to/serve.md": {"StateDirectory", "http_host"},
     "docs/reference/tools.md": {"north_sales"},
 }
 
