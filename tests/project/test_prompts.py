@@ -13,7 +13,7 @@ import pytest
 from chargehand import Supervisor, Team, Worker
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
-from chargehand.planner import add as additions
+from chargehand.planner import add_to_given_plan as additions
 from chargehand.planner import draft as planner
 from chargehand.planner import extend as extension
 from chargehand.planner import route as routing

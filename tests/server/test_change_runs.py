@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chargehand.record.home import Home
-from chargehand.server.calls import LARGEST_BODY
+from chargehand.server.http_calls import LARGEST_BODY
 from chargehand.server.wanted_runs import Wanted, WantedRuns
 from chargehand.testing import ScriptedModel
 from tests.pace import PATIENCE_S

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor
-from chargehand.server.calls import LARGEST_BODY
+from chargehand.server.http_calls import LARGEST_BODY
 from chargehand.server.run_list import RunList, RunsQuery
 from tests.counts import count
 from tests.crash.stage import ROOT, clean_environment

@@ -20,7 +20,7 @@ from chargehand.errors import UsageError
 from chargehand.limits.breaker import Breaker, BreakerChange, Ticket
 from chargehand.limits.calls_per_minute import Rate
 from chargehand.limits.concurrency_after_429 import UNLIMITED, Adaptive
-from chargehand.limits.fair import FairQueue
+from chargehand.limits.fair_queue import FairQueue
 from chargehand.values.plain_class import plain_class
 
 # `cancelled` was sent and interrupted; `unsent` was never sent, so its whole permit is returned.

@@ -149,7 +149,7 @@ async def _add_to(
     """The given plan with what a planner adds to it, where it may; it runs without, whatever goes wrong with that."""
     if model is None or request.subject is None:
         return plan
-    from chargehand.planner.add import add_tasks  # few plans are given with a subject
+    from chargehand.planner.add_to_given_plan import add_tasks  # few plans are given with a subject
 
     left = time_left(request, engine)
     add = partial(add_tasks, plan, request.subject, request, team, engine, model, used)

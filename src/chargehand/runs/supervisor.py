@@ -310,7 +310,7 @@ class Supervisor(RunLife):
                 models.check(choice.model)
                 chosen[role] = supervisor_model(choice, models)
             # A run needs neither: it has a file, and makes its plan in a step.
-            from chargehand.planner.add import add_tasks
+            from chargehand.planner.add_to_given_plan import add_tasks
             from chargehand.record.memory_journal import MemoryJournal
 
             inputs = EngineInputs(run="plan", journal=MemoryJournal(), models=models, budget=asked.budget)

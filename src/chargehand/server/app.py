@@ -16,8 +16,8 @@ from chargehand.engine.engine_session import caller_header
 from chargehand.errors import ChargehandError
 from chargehand.server import chat_completions, openai_models, responses, send_page
 from chargehand.server.access import Guard, path_below_root
-from chargehand.server.calls import LONGEST_QUERY, Call
 from chargehand.server.endpoints import ENDPOINTS, PREFIX, Handler
+from chargehand.server.http_calls import LONGEST_QUERY, Call
 from chargehand.server.log_lines import LogLines
 from chargehand.server.mcp_http import McpEndpoint
 from chargehand.server.metrics import MEDIA_TYPE

@@ -25,8 +25,8 @@ from chargehand.server.begin_runs import (
     start_of,
     supervisor_of,
 )
-from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input, check_input
+from chargehand.server.http_calls import Call
 from chargehand.server.read_runs import find_run, json_response
 from chargehand.server.refusals import Refusal
 from chargehand.server.shared_state import Server

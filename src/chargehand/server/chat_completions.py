@@ -11,7 +11,6 @@ from contextlib import aclosing
 
 from starlette.responses import Response, StreamingResponse
 
-from chargehand.server.calls import Call
 from chargehand.server.follow_answer import (
     STREAM_HEADERS,
     AnswerGiven,
@@ -26,6 +25,7 @@ from chargehand.server.follow_answer import (
     wait_for_answer,
     withdrawal,
 )
+from chargehand.server.http_calls import Call
 from chargehand.server.model_request import Data, ModelRequest, read_chat
 from chargehand.server.read_runs import json_response
 from chargehand.server.refusals import Refusal, openai_error

@@ -10,9 +10,9 @@ from starlette.responses import Response
 from chargehand.runs.send_order import SentOrder
 from chargehand.server import change_runs, order_runs, read_runs
 from chargehand.server.begin_runs import PlanRequest, ReviewRequest, StartRun
-from chargehand.server.calls import Call
 from chargehand.server.change_runs import AnswerQuestion, CheckRequest, ForkRun, Nothing, RerunRun, ResumeRun
 from chargehand.server.checked_input import Input
+from chargehand.server.http_calls import Call
 from chargehand.server.order_runs import RestartTask, StopTask, TellTask
 from chargehand.server.read_runs import DiffQuery, EventsQuery, StateQuery, TraceQuery
 from chargehand.server.run_list import RunsQuery

@@ -16,9 +16,9 @@ from pydantic_core import from_json
 
 from chargehand.server.access import Caller
 from chargehand.server.begin_runs import StartRun, begin_run
-from chargehand.server.calls import Call
 from chargehand.server.change_runs import stop_run
 from chargehand.server.draft_texts import RunDrafts
+from chargehand.server.http_calls import Call
 from chargehand.server.model_request import Data, ModelRequest
 from chargehand.server.openai_models import check_model
 from chargehand.server.read_runs import read_run

@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from chargehand.server.calls import LARGEST_BODY
+from chargehand.server.http_calls import LARGEST_BODY
 from chargehand.server.refusals import Refusal
 from chargehand.server.shared_state import Server
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from chargehand.server.calls import Call
+from chargehand.server.http_calls import Call
 from chargehand.server.model_request import DEFAULT, SMALL, TEAM
 from chargehand.server.read_runs import json_response
 from chargehand.server.refusals import Refusal

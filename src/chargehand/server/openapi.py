@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chargehand import __version__
-from chargehand.server.calls import Input
 from chargehand.server.endpoints import PREFIX, Operation
+from chargehand.server.http_calls import Input
 from chargehand.server.refusals import MEDIA_TYPE, TITLES
 
 # Any request may meet these.

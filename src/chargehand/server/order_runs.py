@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from chargehand.runs.send_order import SentOrder
 from chargehand.server.begin_runs import Name
-from chargehand.server.calls import Call
 from chargehand.server.change_runs import Nothing, continue_run
 from chargehand.server.checked_input import Input
+from chargehand.server.http_calls import Call
 from chargehand.server.read_runs import find_run, json_response
 from chargehand.server.refusals import Refusal
 from chargehand.values.order import MOST_CHARACTERS

@@ -14,10 +14,10 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from chargehand.apps.shown_report import TraceForm, export_run, questions_json, read_report, waiting_json
 from chargehand.record.index import RunInfo
-from chargehand.server.calls import Call
 from chargehand.server.checked_input import Input
 from chargehand.server.client_runs import find_run_of
 from chargehand.server.event_stream import EventStream
+from chargehand.server.http_calls import Call
 from chargehand.server.refusals import Refusal
 from chargehand.server.run_list import RunList, RunsQuery
 from chargehand.server.shared_state import Server

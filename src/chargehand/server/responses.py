@@ -15,7 +15,6 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from chargehand.server.calls import Call
 from chargehand.server.change_runs import stop_run
 from chargehand.server.client_runs import may_use
 from chargehand.server.follow_answer import (
@@ -33,6 +32,7 @@ from chargehand.server.follow_answer import (
     read_request,
     wait_for_answer,
 )
+from chargehand.server.http_calls import Call
 from chargehand.server.kept_responses import describe_conversation
 from chargehand.server.model_request import Data, ModelRequest, read_response_request
 from chargehand.server.read_runs import json_response, read_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from chargehand.errors import RunNotFound
-from chargehand.server.calls import Call
+from chargehand.server.http_calls import Call
 from chargehand.server.read_runs import find_run
 from chargehand.server.refusals import Refusal
 from chargehand.trace.pack_page import MODULES, asset, live_page

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 from chargehand.errors import ChargehandError, UsageError
-from chargehand.limits.fair import FairQueue
+from chargehand.limits.fair_queue import FairQueue
 from chargehand.record.run_source import RunSource
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.runs.record_in_thread import open_record

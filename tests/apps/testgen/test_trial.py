@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.apps.testgen.placing import SuitePlace
+from chargehand.apps.testgen.places_of_tests import SuitePlace
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
 from chargehand.apps.testgen.testgen_plan import place_of, survey

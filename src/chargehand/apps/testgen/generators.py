@@ -52,7 +52,7 @@ async def file(scope: Scope) -> AnalyzerResult:
     """One file from the sources of a module's functions, with what tells a mutant and passed three runs."""
     from chargehand.apps.testgen.assemble import assemble, without
     from chargehand.apps.testgen.ghostwrite import GhostwriteJob
-    from chargehand.apps.testgen.placing import SuitePlace
+    from chargehand.apps.testgen.places_of_tests import SuitePlace
     from chargehand.apps.testgen.sandbox import room
     from chargehand.apps.testgen.try_mutants import MutantScore, try_mutants
     from chargehand.apps.testgen.verify import Verified, verify
@@ -101,7 +101,7 @@ async def file(scope: Scope) -> AnalyzerResult:
 async def coverage(scope: Scope) -> AnalyzerResult:
     """How much of the code the tests ran before and run now; what gets no tests is passed on for the report."""
     from chargehand.apps.testgen.measure import measure
-    from chargehand.apps.testgen.placing import SuitePlace
+    from chargehand.apps.testgen.places_of_tests import SuitePlace
     from chargehand.apps.testgen.sandbox import room
     from chargehand.apps.testgen.try_settings import describe_settings
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import SuitePlace
+from chargehand.apps.testgen.places_of_tests import SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.sandbox_command import INSIDE
 from chargehand.apps.testgen.verify import ALONE, NO_OPTIONS, OWN_SETTINGS, at_home, conftest_of, pytest_command

@@ -14,7 +14,7 @@ from chargehand.apps.app_port import Notify, StartRun, Watch
 from chargehand.apps.consent import make_supervisor
 from chargehand.apps.testgen.check_model_tests import unsafe_run as may_run_unsafely
 from chargehand.apps.testgen.generators import source_of
-from chargehand.apps.testgen.placing import SuitePlace
+from chargehand.apps.testgen.places_of_tests import SuitePlace
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.report_text import answer, files_of

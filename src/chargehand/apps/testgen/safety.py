@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from chargehand.apps.testgen.dangers import danger_of_call, danger_of_name
+from chargehand.apps.testgen.dangerous_names import danger_of_call, danger_of_name
 from chargehand.apps.testgen.discover import AnyFunction, functions
 from chargehand.apps.testgen.expression_classes import Kinds
 from chargehand.apps.testgen.names import Exports, dotted_name, imports

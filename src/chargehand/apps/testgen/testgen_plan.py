@@ -12,7 +12,7 @@ from pathlib import Path
 from chargehand.apps.testgen.discover import UntestedFunction, find_targets
 from chargehand.apps.testgen.ghostwrite import GhostwriteJob
 from chargehand.apps.testgen.names import imports
-from chargehand.apps.testgen.placing import SuitePlace, place_for
+from chargehand.apps.testgen.places_of_tests import SuitePlace, place_for
 from chargehand.apps.testgen.project import Module, Project, Skip
 from chargehand.apps.testgen.project_copy import digest
 from chargehand.apps.testgen.safety import Reach

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import SuitePlace
+from chargehand.apps.testgen.places_of_tests import SuitePlace
 from chargehand.apps.testgen.sandbox import INSTALL, CommandResult, Room, SandboxLimits
 from chargehand.apps.testgen.verify import OWN_SETTINGS, RUN_S, at_home, conftest_of
 from chargehand.errors import UsageError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from chargehand.apps.testgen.assemble import hide_from_collection, without
 from chargehand.apps.testgen.ghostwrite import notes_of
-from chargehand.apps.testgen.placing import CONFTEST, ELSEWHERE, SuitePlace
+from chargehand.apps.testgen.places_of_tests import CONFTEST, ELSEWHERE, SuitePlace
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.sandbox_command import ABROAD, installed_folders, start_program
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import chain, count, takewhile
 from pathlib import Path
 
-from chargehand.apps.testgen.placing import CONFTEST
+from chargehand.apps.testgen.places_of_tests import CONFTEST
 from chargehand.errors import UsageError
 
 

@@ -16,8 +16,8 @@ from chargehand.record.mailbox import read_order
 from chargehand.runs.report_from_record import unfinished_report
 from chargehand.runs.session import add_spent
 from chargehand.runs.temporal.blob_source import BlobRecord, fold_run
-from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.stored_run import hold_path, read_report, read_step
+from chargehand.runs.temporal.write_run_notes import carry_notes
 from chargehand.values.order import Order
 from chargehand.values.outcome import Usage
 from chargehand.values.report import Report

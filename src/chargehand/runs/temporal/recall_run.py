@@ -17,9 +17,9 @@ from chargehand.events import VERSION, Control, Decided, Event, EventBody, RunSt
 from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay
 from chargehand.runs.temporal.blob_source import fold_run, fold_segments
-from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.stored_run import hold_steps, keep_outcome, read_start
 from chargehand.runs.temporal.take_orders import RunLimits, take_pending
+from chargehand.runs.temporal.write_run_notes import carry_notes
 from chargehand.text.plan_json import parse
 from chargehand.values.key import TaskPath
 from chargehand.values.step import Head

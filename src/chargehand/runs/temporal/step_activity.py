@@ -42,9 +42,8 @@ from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import RunJob, make_steps, role_models, tools_of
 from chargehand.runs.temporal.blob_source import fold_run
-from chargehand.runs.temporal.carried_notes import marked_refs, notes_as_events
-from chargehand.runs.temporal.carry_notes import carry_notes
 from chargehand.runs.temporal.close_run import close_run
+from chargehand.runs.temporal.notes_as_events import marked_refs, notes_as_events
 from chargehand.runs.temporal.recall_run import recall_page
 from chargehand.runs.temporal.stored_run import (
     BlobMailbox,
@@ -58,6 +57,7 @@ from chargehand.runs.temporal.stored_run import (
 )
 from chargehand.runs.temporal.take_orders import take_orders
 from chargehand.runs.temporal.worker_health import WorkerHealth
+from chargehand.runs.temporal.write_run_notes import carry_notes
 from chargehand.settings import Settings
 from chargehand.steps.run_steps import RunSteps
 from chargehand.team import Team

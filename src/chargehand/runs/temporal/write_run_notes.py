@@ -7,7 +7,7 @@ import asyncio
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import StepOrder
-from chargehand.runs.temporal.carried_notes import marked_refs, notes_as_events
+from chargehand.runs.temporal.notes_as_events import marked_refs, notes_as_events
 from chargehand.runs.temporal.stored_run import StoredOutcomes
 
 

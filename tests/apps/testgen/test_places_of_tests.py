@@ -13,7 +13,7 @@ import pytest
 
 from chargehand.apps.testgen.generators import file
 from chargehand.apps.testgen.measure import beside
-from chargehand.apps.testgen.placing import SuitePlace, place_for
+from chargehand.apps.testgen.places_of_tests import SuitePlace, place_for
 from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import room
 from chargehand.apps.testgen.testgen_plan import make_testgen_plan, place_of, survey
