@@ -1,6 +1,6 @@
-"""Who may do what: Host, token, session cookie and Origin of a request -> its caller, or a refusal.
+"""Access control: Host, token, session cookie and Origin of a request -> its caller, or a refusal.
 
-Host       loopback, or a name that was allowed: a page of another site cannot reach us by a name of its own
+Host       loopback, or a name that was allowed: pages of other sites cannot use a name of their own
 token      `Authorization: Bearer`, or the cookie that `/?token=` sets
 Origin     needed for a request by cookie that changes something
 client     a second token, for /v1 and /mcp only; `client_runs.py` says what it may do there
@@ -24,7 +24,7 @@ from chargehand.server.refusals import Refusal, error_response
 Caller: TypeAlias = Literal["owner", "client"]
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# What the weaker token may use, and all below it.
+# Addresses that the client token may use, with everything below them.
 _FOR_CLIENTS = ("/v1", "/mcp")
 _OPEN = "/healthz"
 
@@ -49,7 +49,7 @@ class Access:
             )
 
     def check_caller(self, scope: Scope, headers: Headers) -> Caller:
-        """The caller; Refusal without a valid token, or by cookie from a page that is not ours."""
+        """The caller. Raises Refusal without a valid token, or for a cookie sent by a page of another site."""
         given = headers.get("authorization", "")
         if given:
             kind, _, token = given.partition(" ")
@@ -98,7 +98,7 @@ class Access:
 
 
 class Guard:
-    """ASGI middleware: only what `Access` lets through reaches the application; `scope["caller"]` is the caller."""
+    """ASGI middleware: only requests that `Access` accepts reach the application; `scope["caller"]` is the caller."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app

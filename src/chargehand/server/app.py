@@ -26,7 +26,7 @@ from chargehand.server.read_runs import json_response
 from chargehand.server.refusals import TITLES, Refusal, error_response, refusal_of
 from chargehand.server.shared_state import Server
 
-# A root that begins like one of our own addresses cannot be distinguished from it.
+# A root path that begins like one of the server's own addresses cannot be distinguished from it.
 _OWN_PATHS = ("/api", "/runs", "/page")
 
 
@@ -88,7 +88,7 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _Refusing:
-    """Turns errors into problems. An error that nobody expected is logged with its traceback."""
+    """Turns errors into problems. An unexpected error is logged with its traceback."""
 
     def __init__(self, app: ASGIApp, log: LogLines) -> None:
         self._app = app
@@ -96,7 +96,7 @@ class _Refusing:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
-        # Starlette raises an error for a wrong method only inside of an application.
+        # Starlette raises an error for a wrong method only inside an application.
         scope["app"] = self
 
         async def note_and_send(message: Message) -> None:
@@ -137,7 +137,7 @@ def _refusal(error: Refusal | ChargehandError | HTTPException) -> Refusal:
 
 
 def _below_one_root(scope: Scope) -> Scope:
-    """The request without the root path: some proxies remove it, others leave it there."""
+    """The request without the root path: some proxies remove it, others keep it."""
     root = str(scope.get("root_path", "")).rstrip("/")
     if not root or root.startswith(_OWN_PATHS) or not path_below_root(scope).startswith(f"{root}/"):
         return scope

@@ -1,6 +1,6 @@
 """A checked body and its caller -> a run that this server carries out, a review, or a plan alone.
 
-Endpoints, /mcp and /v1 begin runs here: what a client may ask for is checked in one place.
+Endpoints, /mcp and /v1 begin runs here, so what a client may ask for is checked in one place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chargehand.values.plan import Plan
 Tokens = Annotated[int, Field(gt=0, le=10**15)]
 Amount = Annotated[float, Field(gt=0, le=10**15, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-# A name is one part of a path, and readable.
+# A name is one part of a path, without control characters.
 _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f\ud800-\udfff]{1,200}")
 
 
@@ -82,7 +82,7 @@ class ReviewRequest(Input):
 
 
 async def begin_run(server: Server, caller: Caller, body: StartRun, key: str | None = None) -> str:
-    """The id of a run that is carried out from now on. With a key the same body begins it once."""
+    """Begin a run and return its id. With a key, the same body begins it only once."""
     if body.follow_up is not None:
         body = body.model_copy(update={"follow_up": await find_run_of(server, caller, body.follow_up)})
     start = body.model_dump(by_alias=True, exclude_unset=True)
@@ -108,7 +108,7 @@ async def begin_run(server: Server, caller: Caller, body: StartRun, key: str | N
 
 
 def start_of(supervisor: Supervisor, body: StartRun, material: list[Path]) -> Begin:
-    """How the run that was asked for begins."""
+    """The call that begins the requested run."""
     return partial(
         supervisor.run,
         body.request,
@@ -126,7 +126,7 @@ def start_of(supervisor: Supervisor, body: StartRun, material: list[Path]) -> Be
 
 
 async def begin_review(server: Server, caller: Caller, body: ReviewRequest) -> str:
-    """The id of a review of a patch. Files it changes are read only where a person started the server for a folder."""
+    """Begin a review and return its id. Files that the patch changes are read only if the server has a folder."""
     from chargehand.apps import review
 
     model = server.offered.model(body.model)
@@ -139,14 +139,14 @@ async def begin_review(server: Server, caller: Caller, body: ReviewRequest) -> s
 
 
 async def draft_plan_for(server: Server, body: PlanRequest) -> Plan:
-    """The plan for a request, nothing run."""
+    """The plan for a request. Nothing is run."""
     supervisor = supervisor_of(server, body.team, body.model)
     with _temporary_material(body.material) as paths:
         return await supervisor.plan(body.request, material=paths)
 
 
 def supervisor_of(server: Server, team: str | None, model: str | None) -> Supervisor:
-    """The supervisor of a team and model that are offered."""
+    """The supervisor for a team and a model that the server offers."""
     return server.supervisor.for_team(server.offered.team(team), server.offered.model(model))
 
 

@@ -108,14 +108,14 @@ async def resume_run(call: Call) -> Response:
     if server.source.owner(run) is not None and await _order_owner(server, run, body):
         if server.source.owner(run) is not None:
             return json_response({"run": run}, 202)
-        added = {"retry_failed": body.retry_failed}  # it was about to end: what was ordered waits for the resume
+        added = {"retry_failed": body.retry_failed}  # the run was about to end: the orders wait for the resume
     begin = partial(server.supervisor.resume, run, **added)
     await continue_run(server, run, call.caller, begin)
     return json_response({"run": run}, 202)
 
 
 async def _order_owner(server: Server, run: str, body: ResumeRun) -> bool:
-    """Whether there was anything to order of the process that owns the run."""
+    """Send the orders of the body to the process that owns the run; whether there were any."""
     supervisor, more = server.supervisor, body.model_dump(exclude={"retry_failed"}, exclude_none=True)
     orders = [partial(supervisor.top_up, run, **more, by="http")] if more else []
     if await server.reading.run(_is_paused, server, run):
@@ -152,7 +152,7 @@ async def fork_run(call: Call) -> Response:
 
 
 async def continue_wanted(server: Server) -> None:
-    """Continue the wanted runs that no process owns: what a server does first."""
+    """Continue the wanted runs that no process owns: the first thing a server does."""
     continue_waiting_runs(server)
     for wanted in await server.reading.run(server.started.wanted.all):
         try:
@@ -162,7 +162,7 @@ async def continue_wanted(server: Server) -> None:
 
 
 def continue_waiting_runs(server: Server) -> None:
-    """Let wanted runs that wait for a provider continue when the time has come."""
+    """Let wanted runs that wait for a provider continue when their wait is over."""
     server.started.continue_run = partial(_continue_waiting, server)
 
 
@@ -197,7 +197,7 @@ def _waits_for_person(server: Server, run: str) -> bool:
 
 
 async def _continue_waiting(server: Server, wanted: Wanted) -> None:
-    """Continue a run whose provider may be asked again, unless it is not wanted any more."""
+    """Continue a run whose provider may be called again, if it is still wanted."""
     run = wanted.run
     if await server.reading.run(server.started.wanted.is_marked, run) and server.source.owner(run) is None:
         await continue_run(server, run, wanted.caller, partial(server.supervisor.resume, run))
@@ -212,7 +212,7 @@ def _is_paused(server: Server, run: str) -> bool:
 
 
 async def continue_run(server: Server, run: str, caller: str, begin: Begin) -> None:
-    """Continue a run on record, as the app that began it does."""
+    """Continue a recorded run in the way of the app that began it."""
     app = await server.reading.run(_app_of, server, run)
     following = begin if app is None else partial(app.follow, begin)
     await server.started.begin(Wanted(run, caller, None), following, server.known_record(run))

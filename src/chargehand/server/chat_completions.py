@@ -45,7 +45,7 @@ async def complete_chat(call: Call) -> Response:
 
 
 async def _stream(call: Call, asked: ModelRequest, run: str) -> AsyncGenerator[bytes]:
-    """Progress as reasoning, the answer as it is written, then usage; a comment where nothing was sent for a while."""
+    """Progress as reasoning, the answer as it is written, then usage; a comment after a while without output."""
     yield _chunk(asked, run, {"role": "assistant", "content": ""})
     try:
         async with aclosing(follow_answer(call.server, call.caller, asked, run)) as steps:

@@ -1,4 +1,4 @@
-"""What a caller sends -> a checked value; a Refusal names everything wrong with it."""
+"""What a caller sends -> a checked value; a Refusal lists everything wrong with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ I = TypeVar("I", bound=Input)  # noqa: E741
 
 
 def check_input(shape: type[I], given: dict[str, Any], where: str, *, strict: bool) -> I:
-    """`where` says in messages what is wrong; a query is text, so it is not checked strictly."""
+    """`where` names the checked part in messages. A query is text, so it is not checked strictly."""
     try:
         return shape.model_validate(given, strict=strict)
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""Which runs a caller may use, and what they may cost: the owner of the home all, a client its own within a budget.
+"""Which runs a caller may use and what they may cost: the owner may use all, a client its own within a budget.
 
 The client token is for programs that somebody else wrote. They may start runs, and watch and stop those that they
-started. A run of a client has a mark in its folder, so that it is the client's over restarts, and pruned with the run.
+started. A run of a client has a mark in its folder. The mark survives restarts and is pruned with the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Spending(Protocol):
 
 
 def mark_run(home: Home, run: str, caller: Caller) -> None:
-    """Keep that a run is a client's. Called in a thread, before the run begins."""
+    """Record that a run belongs to a client. Called in a thread, before the run begins."""
     if caller == "client":
         folder = home.path / "runs" / run
         private_folder(folder)
@@ -46,17 +46,17 @@ def may_use(home: Home, run: str, caller: Caller) -> bool:
 
 
 async def find_run_of(server: Server, caller: Caller, name: str) -> str:
-    """The id of a run that this caller may use; of a client's only the whole id is one, never `last`."""
+    """The id of a run that this caller may use. A client must give the whole id; `last` is refused."""
     if caller == "owner":
         return await server.reading.run(server.source.find, name)
     if not _RUN_ID.fullmatch(name) or not await server.reading.run(may_use, server.home, name, caller):
-        # The same words whether another caller has such a run or nobody: a client cannot try ids out.
+        # The message is the same whether the run exists or not, so a client cannot guess ids.
         raise Refusal(404, f"No run {name[:80]!r} was started with the client token: give the whole id of one.")
     return name
 
 
 def check_spending(settings: Settings, caller: Caller, asked: Spending) -> None:
-    """Refuse what a client may not spend: more than a run gets that says nothing about it."""
+    """Refuse a client that asks for more than the default limits of a run."""
     if caller == "owner":
         return
     most = {"tokens": settings.budget.tokens, "usd": settings.budget.usd, "deadline": settings.deadline_s}
@@ -71,6 +71,6 @@ def check_spending(settings: Settings, caller: Caller, asked: Spending) -> None:
 
 
 def refuse_client(caller: Caller, what: str) -> None:
-    """Some things only the owner of the home may do, by page, terminal or the token of the server."""
+    """Refuse a client what only the owner of the home may do: by page, terminal or the server's token."""
     if caller == "client":
         raise Refusal(403, f"The client token may not {what}: use the page, the terminal or the token of the server.")

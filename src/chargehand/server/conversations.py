@@ -1,4 +1,4 @@
-"""Answers that clients were sent -> the runs they came from, so that a conversation continues from its run."""
+"""Answers sent to clients -> the runs they came from, so that a conversation continues from its run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Conversations:
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, str] = OrderedDict()
-        # Runs that are stopped soon, since nobody waits for them.
+        # Tasks that soon stop a run, because nobody waits for it.
         self.stopping: set[asyncio.Task[None]] = set()
 
     def keep(self, answer: str, run: str) -> None:
@@ -27,5 +27,5 @@ class Conversations:
 
 
 def _digest(answer: str) -> str:
-    """Clients may trim what they were sent."""
+    """Ignores white space, because clients may trim an answer."""
     return hashlib.sha256(" ".join(answer.split()).encode("utf-8", "replace")).hexdigest()

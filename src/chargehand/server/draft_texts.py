@@ -1,6 +1,6 @@
-"""Answers as they are written by runs of this server -> text that watchers can be sent, without secrets.
+"""Answers that runs of this server are writing -> text to send to watchers, without secrets.
 
-Nothing of it is on the record: it ends with the reply of its call, which is.
+Drafts are not recorded. A draft ends with the reply of its call, which is recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Draft:
 
     number: int
     text: str = ""
-    # What of it is sent: up to the last white space, because half of a secret cannot be distinguished from a word.
+    # The part that is sent: up to the last white space, because half of a secret cannot be distinguished from a word.
     shown: str = ""
 
 
@@ -54,12 +54,12 @@ class RunDrafts:
 
 @dataclass(slots=True)
 class DraftPosition:
-    """How much of each draft one watcher was sent: number of the draft and characters of it, by key."""
+    """How much of each draft was sent to one watcher: number of the draft and count of characters, by key."""
 
     sent: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     def next_frames(self, run: RunDrafts) -> bytes:
-        """What is new of all drafts; the whole text of one that is new or was begun again."""
+        """The new text of all drafts: the whole text of a draft that is new or was begun again."""
         frames: list[bytes] = []
         for key, draft in run.drafts.items():
             number, offset = self.sent.get(key, (-1, 0))

@@ -69,7 +69,7 @@ _QUESTION: Schema = {
 
 
 class Success(NamedTuple):
-    """What an endpoint gives when nothing is wrong."""
+    """What an endpoint returns on success."""
 
     schema: Schema
     status: int = 200
@@ -87,7 +87,7 @@ class Operation(NamedTuple):
     answer: Success
     query: type[Input] | None = None
     body: type[Input] | None = None
-    # Statuses of problems in addition to those any endpoint may give.
+    # Statuses of problems in addition to those that any endpoint may return.
     problems: tuple[int, ...] = ()
 
     @property
@@ -106,7 +106,7 @@ def _runs() -> Schema:
 
 
 def _report() -> Schema:
-    """The report as JSON schema; what it refers to is inside of it."""
+    """The JSON schema of the report, with its definitions inside."""
     schema = Report.model_json_schema(mode="serialization")
     schema["properties"]["waiting"] = _WAITING
     schema["properties"]["questions"] = {"type": "array", "items": _QUESTION}
@@ -120,7 +120,7 @@ _STATE: Schema = {
 }
 _OBJECT: Schema = {"type": "object"}
 _STARTED = Success({"type": "object", "properties": {"run": _TEXT}, "required": ["run"]}, status=202)
-# 202 instead: sent, and the process that owns the run has not taken it yet.
+# 202 instead: the order was sent, and the process that owns the run has not taken it yet.
 _ORDERED = Success(SentOrder.model_json_schema(mode="serialization"), also=202)
 _CHECKED: Schema = {
     "type": "object",

@@ -1,7 +1,8 @@
-"""The committed events of the runs that are watched, each read and written as text once for all who watch.
+"""The committed events of watched runs. Each event is read and written as text once for all watchers.
 
-A watcher holds nothing but the number of the last event it was sent. A feed keeps the newest events as text; whoever is
-further behind reads the record itself. So one that never reads costs no memory, and nothing is lost or sent twice.
+A watcher holds only the number of the last event sent to it. A feed keeps the newest events as text; a watcher that is
+further behind reads the record itself. So a watcher that never reads costs no memory, and no event is lost or sent
+twice.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from chargehand.events import Event
     from chargehand.record.run_source import RunSource
 
-# Records are looked at this often: well within the 300 ms in which an event is to be seen.
+# Interval between checks of a record: well below the 300 ms within which an event must be visible.
 POLL_S = 0.1
-# A record that seems not to have changed is still read at every tenth look.
+# A record that seems unchanged is still read at every tenth check.
 POLLS_UNREAD = 10
 # Events read at once, so that a long record of one run does not delay the events of others.
 PAGE = 500
@@ -54,7 +55,7 @@ class Feed:
     kept: deque[bytes] = field(default_factory=deque[bytes])
     size: int = 0
     watchers: int = 0
-    # How the record looked when it was last read, and how often it has been looked at since.
+    # The change mark of the record at the last read, and the number of checks since.
     mark: object = None
     unread_polls: int = 0
     # Set once the record cannot be read any more.
@@ -92,7 +93,7 @@ class Feeds:
         self._reading = reading
         self._feeds: dict[str, Feed] = {}
         self._poller: asyncio.Task[None] | None = None
-        # Of the runs that this server carries out.
+        # Drafts of the runs that this server carries out.
         self._drafts: dict[str, RunDrafts] = {}
         self.closed = False
         self.watchers = 0
@@ -100,7 +101,7 @@ class Feeds:
 
     @asynccontextmanager
     async def watch(self, run: str, newest: int) -> AsyncGenerator[Feed]:
-        """The feed of a run, for the time that it is watched; a new one begins after the event `newest`."""
+        """The feed of a run while it is watched. A new feed begins after the event `newest`."""
         feed = self._feeds.get(run)
         if feed is None or feed.broken:
             feed = self._feeds[run] = Feed(run, newest, newest)
@@ -172,14 +173,14 @@ class Feeds:
             self._poller = None
 
     def _wake_readers_of_drafts(self) -> None:
-        """At most at every look: a text grows by a word at a time."""
+        """Called once per check, because a text grows word by word."""
         for run, drafts in self._drafts.items():
             if drafts.changed and run in self._feeds:
                 drafts.changed = False
                 self._feeds[run].wake()
 
     def _read_all(self, positions: dict[Feed, int]) -> dict[Feed, list[bytes] | None]:
-        """What is new, for those whose record has changed; None for one that was removed or damaged."""
+        """The new events of each feed whose record has changed; None for a record that was removed or damaged."""
         found: dict[Feed, list[bytes] | None] = {}
         for feed, last in positions.items():
             mark = self._source.change_mark(feed.run)
@@ -190,7 +191,7 @@ class Feeds:
             try:
                 found[feed] = frames = self._read_frames(feed.run, last)
             except ChargehandError:
-                found[feed] = None  # its streams end, and whoever asks again gets the reason
+                found[feed] = None  # its streams end, and the next request gets the reason
                 continue
             feed.mark, feed.unread_polls = None if len(frames) == PAGE else mark, 0
         return found
@@ -200,6 +201,6 @@ class Feeds:
 
 
 def _closing(events: Iterator[Event]) -> Iterator[Event]:
-    """The same; the record is closed when it is left, not when the collector finds it."""
+    """The same events. The record is closed at the end of the iteration, not at garbage collection."""
     with closing(events):  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
         yield from events

@@ -41,7 +41,7 @@ class EventStream(Response):
             await self._follow(send, gone)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
-            pass  # the server closes the connection, because the answer has no end
+            pass  # the server closes the connection, because the response has no end
         finally:
             gone.cancel()
 

@@ -1,7 +1,7 @@
-"""A request of a client of OpenAI -> a run, and what happens in it step by step until there is an answer.
+"""A request in OpenAI's shape -> a run, and its steps until there is an answer.
 
-The answer is given as it is written. What is written first may not become the answer: it can be sent back, or be
-written again after tasks were added. Then `DraftWithdrawn` comes before the answer that holds.
+The answer is sent while it is written. A first draft may not become the answer: it can be sent back, or be written
+again after tasks were added. Then `DraftWithdrawn` comes before the final answer.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from chargehand.server.shared_state import Server
 from chargehand.server.wait_for_run import is_over_or_asks, wait_for_run
 from chargehand.text.escaping import dump_json
 
-# A client that is gone for so long has no use for the answer.
+# A client that is gone for this long does not need the answer.
 GONE_S = 10.0
 COMMENT_S = 10.0
 _LONGEST_WAIT_S = 24 * 3600.0
-# Official clients send a call again after these answers, unless this header says that it is no use.
+# Official clients repeat a call after these answers, unless this header forbids it.
 _ONCE = {"x-should-retry": "false"}
 STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -57,12 +57,12 @@ class NothingNew:
 
 @dataclass(frozen=True, slots=True)
 class DraftWithdrawn:
-    """The pieces so far are not the answer: it comes after this, whole."""
+    """The pieces so far are not the answer. The whole answer comes next."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerGiven:
-    """The end: the report of the run, its `answer` as it was given."""
+    """The end: the report of the run, with its `answer` as sent to the client."""
 
     report: Data
 
@@ -84,7 +84,7 @@ def _read_body(text: bytes, read: Callable[[Data], ModelRequest]) -> tuple[Data,
 
 
 def read_object(text: bytes) -> Data:
-    """The JSON object that a body is."""
+    """The JSON object in a body."""
     try:
         given: Any = from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -112,7 +112,7 @@ async def wait_for_answer(call: Call, asked: ModelRequest, run: str) -> Data:
     """The report of a run, once it has an answer; a Refusal says why there is none."""
 
     async def say(line: str) -> None:
-        """Nobody listens before the end."""
+        """Does nothing: the client gets no progress."""
 
     waiting = asyncio.ensure_future(wait_for_run(call.server, call.caller, run, _LONGEST_WAIT_S, say, is_over_or_asks))
     try:
@@ -128,7 +128,7 @@ async def wait_for_answer(call: Call, asked: ModelRequest, run: str) -> Data:
 
 
 async def follow_answer(server: Server, caller: Caller, asked: ModelRequest, run: str) -> AsyncGenerator[AnswerStep]:
-    """What happens until the end; a Refusal says why there is no answer. Closed before, it stops the run soon."""
+    """The steps of a run until its end. Raises Refusal without an answer. If closed early, it stops the run soon."""
     lines = _Lines()
     written = _Written()
     waiting = asyncio.ensure_future(wait_for_run(server, caller, run, _LONGEST_WAIT_S, lines.add, is_over_or_asks))
@@ -166,12 +166,12 @@ async def follow_answer(server: Server, caller: Caller, asked: ModelRequest, run
 
 
 def withdrawal() -> str:
-    """What separates a text that was withdrawn from the answer, where both are one text."""
+    """The text between a withdrawn draft and the answer, where both are sent as one text."""
     return "\n\n---\n\n*The text above was a draft and does not hold. The answer:*\n\n"
 
 
 class _Lines:
-    """Lines about a run that were not given on yet."""
+    """Lines about a run that were not sent yet."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -200,12 +200,12 @@ async def _wait_for_any(waiting: asyncio.Future[Any], changed: asyncio.Event, li
 
 @dataclass(slots=True)
 class _Written:
-    """What a client was sent of the answer so far, without white space at its ends."""
+    """The part of the answer sent so far, without white space at its ends."""
 
     text: str = ""
 
     def take_new(self, drafts: RunDrafts | None) -> str:
-        """What the newest draft adds; "" if it is not the one that the text came from, word for word."""
+        """What the newest draft adds; "" if the draft does not begin with the text sent so far."""
         newest = None if drafts is None else next(reversed(drafts.drafts.values()), None)
         shown = "" if newest is None else newest.shown.strip()
         if not shown.startswith(self.text):
@@ -214,7 +214,7 @@ class _Written:
         return new
 
     def rest_of(self, answer: str) -> str | None:
-        """What is left to be sent of the answer; None where the text is not its beginning."""
+        """The rest of the answer to send; None if the answer does not begin with the text sent so far."""
         return answer[len(self.text) :] if answer.startswith(self.text) else None
 
 

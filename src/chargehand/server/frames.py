@@ -15,5 +15,5 @@ def event_frame(event: Event, redactor: Redactor) -> bytes:
 
 
 def draft_frame(draft: dict[str, Any]) -> bytes:
-    """A part of a text that is being written. It has no id: whoever comes back gets the whole text again."""
+    """A part of a text that is being written. It has no id: a client that reconnects gets the whole text again."""
     return f"event: draft\ndata: {dump_json(draft)}\n\n".encode()

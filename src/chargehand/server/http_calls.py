@@ -1,4 +1,4 @@
-"""A request -> its query and body as checked values; a Refusal names everything wrong with them."""
+"""A request -> its query and body as checked values; a Refusal lists everything wrong with them."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Call:
 
     @property
     def caller(self) -> Caller:
-        """Whose token it came with."""
+        """The caller that the token of the request belongs to."""
         return self.request.scope["caller"]
 
     def path(self, name: str) -> str:
         return str(self.request.path_params[name])
 
     def query(self, shape: type[I]) -> I:
-        """The query; a name given twice is an error, as one that is not known is."""
+        """The query. An unknown name or a name given twice is an error."""
         pairs = self.request.query_params.multi_items()
         if twice := sorted({name for name, _ in pairs if len([n for n, _ in pairs if n == name]) > 1}):
             raise Refusal(422, f"Given more than once: {', '.join(twice)[:200]}. Give each once.")
         return check_input(shape, dict(pairs), "query", strict=False)
 
     async def body(self, shape: type[I]) -> I:
-        """The JSON body; no body at all is an empty object."""
+        """The JSON body. A missing body counts as an empty object."""
         data = await self.read()
         if not data.strip():
             return check_input(shape, {}, "body", strict=True)
@@ -56,7 +56,7 @@ class Call:
         return check_input(shape, given, "body", strict=True)  # pyright: ignore[reportUnknownArgumentType]
 
     async def read(self) -> bytes:
-        """The body as it came; a Refusal where it is too large."""
+        """The body as received. Raises Refusal if it is too large."""
         said = self.request.headers.get("content-length", "")
         if said.isdigit() and int(said) > LARGEST_BODY:
             raise _too_large()

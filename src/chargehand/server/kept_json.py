@@ -1,4 +1,4 @@
-"""JSON objects that survive the server -> files of the home: whole or not there, readable by their owner only."""
+"""JSON objects that survive the server -> files of the home: complete or absent, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keep_json(path: Path, data: dict[str, Any]) -> None:
 
 
 def read_kept_json(path: Path) -> dict[str, Any] | None:
-    """What was kept; None where nothing was, or it cannot be read."""
+    """The stored object; None if there is none or it cannot be read."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""Responses and conversations of OpenAI's interface -> files of the home, so that their ids are good after a restart.
+"""Responses and conversations of OpenAI's interface -> files of the home, so that their ids are valid after a restart.
 
-runs/<run>/response.json         how the response was asked for: its run is all else about it
+runs/<run>/response.json         how the response was asked for; the rest is in its run
 serve/conversations/<id>.json    a conversation: whose it is, and the run of its last response
 """
 
@@ -35,7 +35,7 @@ class KeptResponses:
         keep_json(self._home.path / "runs" / run / _FILE, asked)
 
     def find(self, id: Any) -> tuple[str, Data] | None:
-        """The run of a response, and how it was asked for; None where there is none of this id."""
+        """The run of a response, and how it was asked for; None for an unknown id."""
         run = id.removeprefix(RESPONSE) if isinstance(id, str) and id.startswith(RESPONSE) else ""
         asked = read_kept_json(self._home.path / "runs" / run / _FILE) if _ID.fullmatch(run) else None
         return None if asked is None else (run, asked)
@@ -48,7 +48,7 @@ class KeptResponses:
         return describe_conversation(id, kept)
 
     def conversation(self, id: Any, caller: Caller) -> Data:
-        """What is kept of a conversation of this caller; a Refusal for any other id."""
+        """The stored data of a conversation of this caller. Raises Refusal for any other id."""
         known = isinstance(id, str) and id.startswith(CONVERSATION) and _ID.fullmatch(id)
         kept = read_kept_json(self._file(id)) if known else None
         if kept is None or (caller == "client" and kept.get("caller") != "client"):
@@ -56,7 +56,7 @@ class KeptResponses:
         return kept
 
     def continue_conversation(self, id: str, caller: Caller, run: str) -> None:
-        """The next response follows up on this run."""
+        """Record that the next response follows up on this run."""
         keep_json(self._file(id), self.conversation(id, caller) | {"run": run})
 
     def _file(self, id: str) -> Path:

@@ -1,4 +1,4 @@
-"""Requests to /mcp -> the MCP server of the SDK, over streamable HTTP and in both eras. It starts with the first one.
+"""Requests to /mcp -> the MCP server of the SDK, over streamable HTTP, in both eras. The first request starts it.
 
 `Guard` has checked Host, token and Origin before. A session of the older era belongs to the token that began it.
 """
@@ -16,7 +16,7 @@ from chargehand.server.refusals import Refusal
 from chargehand.server.shared_state import Server
 
 MOST_SESSIONS = 1_000
-# A session of a client that is gone; an open stream keeps one.
+# After this time without an open stream, a session ends.
 IDLE_S = 1_800.0
 
 
@@ -51,7 +51,7 @@ class McpEndpoint:
         if self._closing.is_set():
             raise Refusal(503, "The server stops: connect again when it runs.")
         try:
-            # In a thread: it takes half a second, in which runs under way would stand still.
+            # In a thread: it takes half a second, which would block the runs under way.
             made = await asyncio.to_thread(import_module, "chargehand.server.mcp_server")
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
@@ -70,7 +70,7 @@ class McpEndpoint:
         await ready.wait()
 
     async def _run(self, ready: asyncio.Event) -> None:
-        """One task enters and leaves the manager, as its scope wants it."""
+        """The same task enters and leaves the manager, as its cancel scope requires."""
         async with self._manager.run():
             ready.set()
             await self._closing.wait()

@@ -1,4 +1,4 @@
-"""Shapes of arguments and results -> JSON schemas that every MCP client takes: nothing referred to, nothing null."""
+"""Shapes of arguments and results -> JSON schemas that every MCP client accepts: without references and null."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-# What every tool that is about a run gives, and more; `plan` gives a plan.
+# The fields that every tool about a run returns, with others; `plan` returns a plan.
 RUN_RESULT: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -31,7 +31,7 @@ def input_schema(shape: type[BaseModel], words: dict[str, str]) -> dict[str, Any
 
 
 def _simplify(schema: Any, definitions: dict[str, Any]) -> Any:
-    """Without titles, references and the choice of null, which some clients refuse."""
+    """The schema without titles, references and null alternatives, which some clients refuse."""
     if isinstance(schema, list):
         return [_simplify(each, definitions) for each in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

@@ -42,7 +42,7 @@ INSTRUCTIONS = (
     "approved by the user, never by you."
 )
 SCHEME = "chargehand://runs"
-# How long a person may take over a form; a client that shows no progress is not kept waiting.
+# How long a person may take for a form. The second limit is for clients that show no progress.
 LONGEST_ASK_S = 600.0
 LONGEST_SILENT_ASK_S = 45.0
 _KEY = "answer"
@@ -70,26 +70,26 @@ def make_mcp_server(server: Server, *, approvals: bool = False) -> SdkServer[Any
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
     )
-    # A question that comes back must be one we asked, of this caller, for this very call.
+    # A question that comes back must be one that the server asked this caller in this same call.
     security = RequestStateSecurity(keys=[os.urandom(32)], ttl=3600.0, bind_principal=caller_of)
     made.middleware.append(RequestStateBoundary(security, default_audience="chargehand"))
     return made
 
 
 def caller_of(context: ServerRequestContext[Any, Any]) -> Caller:
-    """Whose token a request came with; over stdio it is the person who started the program."""
+    """The caller that the token of a request belongs to; over stdio, the owner."""
     return "owner" if context.request is None else context.request.scope["caller"]
 
 
 def _take_caller(context: ServerRequestContext[Any, Any]) -> None:
-    """A run that this call starts is part of the caller's trace, which MCP names in the fields of a request."""
+    """Makes a run that this call starts part of the caller's trace, which MCP names in the fields of a request."""
     named = (context.meta or {}).get("traceparent")
     over_http = None if context.request is None else context.request.headers.get("traceparent")
     caller_header.set(str(named) if named else over_http)
 
 
 class _Handlers:
-    """One method for each request of the protocol that we answer."""
+    """One method for each request of the protocol that is answered."""
 
     def __init__(self, server: Server, approvals: bool) -> None:
         self._server = server
@@ -139,7 +139,7 @@ class _Handlers:
     async def list_resources(
         self, context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Newest first: of each run its report."""
+        """The report of each run, newest first."""
         cursor = params.cursor if params is not None else None
         query = RunsQuery(before=cursor[:80] if cursor else None, limit=_RUNS_A_PAGE)
         page, more = await self._server.reading.run(self._server.run_list.find, query)
@@ -216,7 +216,7 @@ def _result(told: Told) -> types.CallToolResult:
 
 
 def _refusal_result(refusal: Refusal) -> types.CallToolResult:
-    """An error that the calling model reads, so that it can do better."""
+    """An error for the calling model, so that it can correct its call."""
     problems = "".join(f"\n- {getattr(each, 'message', each)}" for each in refusal.problems[:20])
     text = types.TextContent(type="text", text=show_controls(f"{refusal.detail}{problems}"))
     return types.CallToolResult(content=[text], is_error=True)
@@ -227,7 +227,7 @@ def _not_found(uri: str) -> MCPError:
 
 
 def _sayer(context: ServerRequestContext[Any, Any]) -> wait_for_run.Say:
-    """Sends lines as progress, which does nothing where the client did not ask for it."""
+    """Sends lines as progress. Does nothing if the client did not ask for progress."""
     count = 0
 
     async def say(line: str) -> None:
@@ -244,7 +244,7 @@ def _sayer(context: ServerRequestContext[Any, Any]) -> wait_for_run.Say:
 def _person(
     context: ServerRequestContext[Any, Any], server: Server, params: types.CallToolRequestParams, state: dict[str, Any]
 ) -> AskPerson | None:
-    """How to ask the person who uses the client; None where the client did not announce that it can."""
+    """How to ask the person who uses the client; None if the client did not announce that it can."""
     announced = context.session.client_capabilities
     form = announced.elicitation if announced is not None else None
     if form is None or (form.form is None and form.url is not None) or caller_of(context) == "client":
@@ -255,7 +255,7 @@ def _person(
 
 
 class _Returning:
-    """Takes the answer that a call brought back, to the question it was asked for; any other is asked by returning."""
+    """Takes the answer that a call brought back to its question. Any other question is asked by returning it."""
 
     def __init__(self, given: object, question: str | None) -> None:
         self._given = given if isinstance(given, types.ElicitResult) else None
@@ -269,7 +269,7 @@ class _Returning:
 
 
 class _Pushing:
-    """Asks the client while the tool waits, and says meanwhile that it does."""
+    """Asks the client while the tool waits, and reports progress meanwhile."""
 
     def __init__(self, context: ServerRequestContext[Any, Any], server: Server) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""A supervisor -> an MCP server on standard input and output, until the client goes; its runs are then interrupted."""
+"""A supervisor -> an MCP server on standard input and output, until the client leaves. Then its runs stop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def serve_stdio(supervisor: Supervisor, *, approvals: bool) -> None:
 
 async def _serve(supervisor: Supervisor, *, approvals: bool) -> None:
     redactor = Redactor.from_env(os.environ)
-    # Nobody is given the token: there is no address to send it to.
+    # Nobody gets the token: the server has no address.
     access = Access(secrets.token_urlsafe(32))
     offered = Offered(supervisor.settings, TrustRegistry(supervisor.settings.home))
     log = LogLines("text", redactor)
@@ -56,6 +56,6 @@ async def _serve(supervisor: Supervisor, *, approvals: bool) -> None:
 
 
 async def _stop_now(server: Server) -> None:
-    """Park the runs and end. A thread that waits for the next line of input cannot be stopped in another way."""
+    """Park the runs and end. A thread that waits for the next line of input cannot be stopped otherwise."""
     await server.stop()
     os._exit(TERMINATED)

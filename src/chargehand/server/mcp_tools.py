@@ -1,4 +1,4 @@
-"""The tools that other programs' models use over MCP: checked arguments -> a run, and what became of it so far.
+"""The tools that other programs' models use over MCP: checked arguments -> a run, and its result so far.
 
 A tool waits at most 45 seconds, because many programs cut a call after 60. Plans and calls of tools are approved by a
 person: no tool here takes such an answer, unless the server was started with --allow-approvals.
@@ -44,13 +44,13 @@ class AskPerson(Protocol):
     """Asks the person who uses the calling program."""
 
     async def __call__(self, run: str, question: Question, wrong: str) -> str | None:
-        """The person's words; None if they do not want to answer now. `wrong` is about the last answer."""
+        """The person's words; None if they do not want to answer now. `wrong` is the error of the last answer."""
         ...
 
 
 @dataclass(slots=True)
 class ToolUse:
-    """One call of a tool: who calls, and how to speak to them meanwhile."""
+    """One call of a tool: the caller, and how to send lines to it meanwhile."""
 
     server: Server
     caller: Caller
@@ -156,7 +156,7 @@ async def plan(use: ToolUse, body: PlanRequest) -> Told:
 
 
 async def follow_run(use: ToolUse, run: str, seconds: float, *, begun: bool = False) -> Told:
-    """Wait for a run, ask the person what it asks, and say how far it is. `begun`: the caller does not know it yet."""
+    """Wait for a run, put its questions to the person, and report progress. `begun`: its id is new to the caller."""
     until = time.monotonic() + seconds
     while True:
         left = max(until - time.monotonic(), 0.0)
@@ -169,7 +169,7 @@ async def follow_run(use: ToolUse, run: str, seconds: float, *, begun: bool = Fa
 
 
 async def _ask(use: ToolUse, person: AskPerson, run: str, question: Question) -> None:
-    """Put a question to the person until there is an answer that can be taken, or they leave it."""
+    """Put a question to the person until there is a valid answer, or they decline."""
     wrong = ""
     for _ in range(_MOST_ASKS):
         words = await person(run, question, wrong)
@@ -178,7 +178,7 @@ async def _ask(use: ToolUse, person: AskPerson, run: str, question: Question) ->
         try:
             await use.server.supervisor.answer(run, question.id, words, by="mcp")
         except NoOpenQuestion:
-            pass  # somebody answered elsewhere meanwhile
+            pass  # somebody else answered meanwhile
         except InvalidAnswer as error:
             wrong = str(error)
             continue
@@ -193,8 +193,8 @@ def _enough_for(use: ToolUse, *, begun: bool) -> Enough:
             return True
         if any(may_answer(use.caller, each.kind, approvals=use.approvals) for each in questions):
             return True
-        # Nobody here can answer, or wants to. A caller that does not know that yet is told so at once; one that does
-        # waits for the answer.
+        # Nobody here can or wants to answer. A caller that does not know this yet gets it reported at once. A caller
+        # that knows it waits for the answer.
         return (begun or bool(use.declined)) and bool(questions) and status == "waiting"
 
     return enough
@@ -218,7 +218,7 @@ Handler: TypeAlias = Callable[[ToolUse, Any], Awaitable[Told]]
 
 
 class ToolEntry(NamedTuple):
-    """One tool: what a model reads of it, what it takes, and whether it only reads."""
+    """One tool: its description for models, its arguments, and whether it only reads."""
 
     handle: Handler
     shape: type[Input]

@@ -19,7 +19,7 @@ class Metrics:
     started: float = field(default_factory=time.time)
     # Method and status -> requests answered.
     requests: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
-    # Status -> runs of this server that came to it.
+    # Status -> runs of this server that reached it.
     ended: Counter[str] = field(default_factory=Counter[str])
 
     def count(self, method: str, status: int) -> None:

@@ -1,4 +1,4 @@
-"""The body of a chat completion or a response -> the run it asks for: the last words of the user, the others, files."""
+"""The body of a chat completion or a response -> the run it asks for: the user's last message, earlier ones, files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT = "chargehand/default"
 CONVERSATION = "conversation.md"
 _MOST_MESSAGES = 10_000
 _LONGEST_TEXT = 1_000_000
-# How clients begin when they want a title, tags or further questions for a chat, and no work done.
+# How messages begin that only ask for a title, tags or follow-up questions for a chat.
 _CHORES = re.compile(
     r"\s*(?:#+\s*task:\s*)?(?:please\s+)?(?:generate|create|provide|write|suggest|summarize|give)\b[^.\n]{0,120}"
     r"\b(?:title|tags?|emoji|follow-?up (?:questions|prompts)|search quer(?:y|ies)|autocompletion)\b",
@@ -30,7 +30,7 @@ _CHORES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a client asks for. `spoken` are all messages as text, for models that answer at once."""
+    """What a client asks for. `spoken` holds all messages as text, for models that answer at once."""
 
     model: str
     text: str
@@ -45,7 +45,7 @@ class ModelRequest:
 
     @property
     def is_chore(self) -> bool:
-        """Whether it is one of the small calls that clients make beside a conversation."""
+        """Whether it is one of the small calls that clients make in addition to a conversation."""
         return self.model == SMALL or bool(_CHORES.match(self.text))
 
     @property
@@ -54,11 +54,11 @@ class ModelRequest:
 
     @property
     def last_answer(self) -> str | None:
-        """What the assistant said last, by which the run of that answer is known again."""
+        """The last message of the assistant, by which its run is found again."""
         return next((each.text for each in reversed(self.earlier) if each.role == "assistant"), None)
 
     def conversation(self) -> MaterialFile | None:
-        """What was said before, as material, where its run is not known."""
+        """The earlier messages as material, for when their run is not known."""
         said = [f"## {each.role}\n\n{each.text}" for each in self.earlier if each.role != "system"]
         return MaterialFile(name=CONVERSATION, content="\n\n".join(said)) if said else None
 
@@ -102,7 +102,7 @@ def _request(
     with_usage: bool,
     longest: Any,
 ) -> ModelRequest:
-    """The parts that both have. Options of sampling are the team's own affair."""
+    """The parts that both have. Sampling options are ignored: the team sets them."""
     model = body.get("model")
     if not isinstance(model, str) or not model:
         raise Refusal(400, "model is missing: GET /v1/models lists them.", param="model")
@@ -146,7 +146,7 @@ def _messages(given: Any, where: str, material: list[MaterialFile]) -> tuple[Mes
 
 
 def _message(given: Any, where: str, material: list[MaterialFile]) -> Message | None:
-    """None for what a model thought, which a client sends back beside what it said."""
+    """None for reasoning, which a client sends back together with the answer."""
     if not isinstance(given, dict):
         raise Refusal(400, f"{where} is not an object.", param=where)
     data = cast("Data", given)

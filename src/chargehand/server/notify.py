@@ -14,7 +14,7 @@ LONGEST_S = 60.0
 
 
 class Notifier:
-    """Starts the program; what is wrong with it is logged and disturbs nothing. Belongs to one event loop."""
+    """Starts the program. Its failures are logged and have no other effect. Belongs to one event loop."""
 
     def __init__(self, argv: Sequence[str], url: str, log: LogLines) -> None:
         self._argv = tuple(argv)

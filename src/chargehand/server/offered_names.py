@@ -1,4 +1,4 @@
-"""What callers may name: teams and models by name, never by path. From `[serve]` in the settings, with defaults."""
+"""Names that callers may give: teams and models, never paths. From `[serve]` in the settings, with defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chargehand.team.team_summary import describe_team, team_folders
 
 
 class Offered:
-    """The teams and models of one server. Folders are looked at when they are asked for: trust may be given later."""
+    """The teams and models of one server. Folders are read when a name is looked up: trust may be given later."""
 
     def __init__(self, settings: Settings, trust: TrustRegistry) -> None:
         self._settings = settings
@@ -21,7 +21,7 @@ class Offered:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Those in `[serve] models`, else those that are configured."""
+        """The models in `[serve] models`, else the configured ones."""
         return self._settings.serve.models or tuple(sorted(self._settings.named_models))
 
     def model(self, name: str | None) -> str | None:
@@ -30,7 +30,7 @@ class Offered:
         return name
 
     def team(self, name: str | None) -> str | None:
-        """How to load a team that is offered under this name; None for the configured one."""
+        """How to load the team offered under this name; None for the configured team."""
         if name is None:
             return None
         teams = self.teams()

@@ -27,7 +27,7 @@ async def get_model(call: Call) -> Response:
 
 
 async def check_model(server: Server, name: str) -> None:
-    """A Refusal where no team is offered under this name."""
+    """Raises Refusal if no team is offered under this name."""
     if name not in await server.reading.run(_names, server):
         raise Refusal(
             404,

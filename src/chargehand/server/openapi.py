@@ -11,7 +11,7 @@ from chargehand.server.endpoints import PREFIX, Operation
 from chargehand.server.http_calls import Input
 from chargehand.server.refusals import MEDIA_TYPE, TITLES
 
-# Any request may meet these.
+# Statuses that any request may get.
 _ANYWHERE = (401, 403, 414, 421, 422, 503, 507)
 _WITH_BODY = (400, 413)
 _REFERENCES = "#/components/schemas/"
@@ -97,7 +97,7 @@ def _problem(status: int) -> dict[str, Any]:
 
 
 def _move_definitions(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schema, with what it defines for itself put among those of the document."""
+    """The schema, with its own definitions moved to those of the document."""
     found = _redirect_refs(schema)
     schemas.update(found.pop("$defs", {}))
     return found

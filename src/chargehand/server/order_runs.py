@@ -75,7 +75,7 @@ async def tell_task(call: Call) -> Response:
 
 
 async def _answer_with(sending: Awaitable[SentOrder]) -> Response:
-    """The verdict; without one yet, 202."""
+    """The verdict as a response; 202 if there is none yet."""
     sent = await sending
     match sent.verdict:
         case "refused":

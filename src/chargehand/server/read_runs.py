@@ -81,7 +81,7 @@ async def read_run(server: Server, run: str) -> dict[str, Any]:
     report, questions = await server.reading.run(read_report, server.source, run)
     waiting = await server.reading.run(waiting_json, server.source, run, report["status"])
     whole = server.redactor.json(report | {"questions": questions_json(questions)} | waiting)
-    # From the answer and its data only what is certainly a secret is removed: they are what was asked for.
+    # The caller asked for the answer and its data: only what is certainly a secret is removed from them.
     for name in ("answer", "data"):
         if report.get(name) is not None:
             whole[name] = server.redactor.redact_delivered(report[name])
@@ -154,7 +154,7 @@ async def get_file(call: Call) -> Response:
     """A document that a worker of a run wrote."""
     run, name = await find_run(call), call.path("name")
     documents = await call.server.reading.run(call.server.source.documents, run)
-    # Found among those there are, so that no name can lead elsewhere.
+    # Looked up among existing documents, so that no name can lead elsewhere.
     found = next((path for path in documents if path.name == name), None)
     if found is None:
         raise Refusal(404, f"Run {run} has no file of that name: GET .../files lists those it has.")
@@ -194,7 +194,7 @@ def json_text(text: str, status: int = 200) -> Response:
 
 
 def _take(parts: Iterator[str]) -> str:
-    """The first parts: what is wrong with a record shows before the answer begins."""
+    """The next parts as text. The first are taken before the response begins, to report a damaged record."""
     return "".join(islice(parts, 200))
 
 

@@ -1,4 +1,4 @@
-"""Threads in which records are read, apart from the loop's own, which tools of runs may keep busy for minutes."""
+"""Threads that read records. They are separate from the loop's own, which tools may keep busy for minutes."""
 
 from __future__ import annotations
 

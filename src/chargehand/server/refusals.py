@@ -63,7 +63,7 @@ class Refusal(Exception):
         self.problems = tuple(problems)
         self.type = type
         self.headers = headers
-        # Which field of a body it is about; OpenAI's shape of an error has a place for it.
+        # The field of the body that the refusal is about, for OpenAI's shape of an error.
         self.param = param
 
 
@@ -74,11 +74,11 @@ def refusal_of(error: ChargehandError) -> Refusal:
 
 
 def error_response(refusal: Refusal, path: str) -> Response:
-    """The refusal in the shape that callers of an address expect: below /v1 in OpenAI's, else a problem."""
+    """The refusal in the shape that callers of an address expect: below /v1 OpenAI's shape, elsewhere a problem."""
     if not path.startswith("/v1/"):
         return problem_response(refusal)
     body = {"error": openai_error(refusal)}
-    # Clients take 422 for a mistake of their own making, and send it no other way than 400.
+    # Clients handle 422 like 400: as a mistake in their request.
     status = 400 if refusal.status == 422 else refusal.status
     return Response(dump_json(body), status, refusal.headers, "application/json")
 

@@ -72,7 +72,7 @@ class StreamEvents:
     def __init__(self, run: str) -> None:
         self._run = run
         self._sequence = 0
-        # The place of the item that is open, and what was said in it so far.
+        # The index of the open item, and its text so far.
         self._place = -1
         self._open: Literal["reasoning", "message"] | None = None
         self._messages = 0

@@ -3,7 +3,7 @@
 POST /v1/responses · GET /v1/responses/ID · POST /v1/responses/ID/cancel
 POST /v1/conversations · GET /v1/conversations/ID
 
-A response is a run: `resp_RUN`. One that was asked for with `background` is given at once, and asked for again by id.
+A response is a run: `resp_RUN`. A response with `background` is returned at once, and can be read again by its id.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from chargehand.server.read_runs import json_response, read_run
 from chargehand.server.refusals import Refusal
 from chargehand.server.response_shapes import ResponseStatus, StreamEvents, describe_response
 
-# Of the body, what is given back with the response as it came.
+# Fields of the body that are returned unchanged with the response.
 _ECHOED = ("instructions", "max_output_tokens", "metadata", "user", "text")
 _SMALL = "small"
 
@@ -114,7 +114,7 @@ async def get_conversation(call: Call) -> Response:
 
 
 async def _find(call: Call, id: Any, param: str | None = None) -> tuple[str, Data]:
-    """The run of a response that this caller asked for, and how; a Refusal for any other id."""
+    """The run of a response of this caller, and how it was asked for. Raises Refusal for any other id."""
     server = call.server
     found = await server.reading.run(server.responses.find, id)
     if found is None or not await server.reading.run(may_use, server.home, found[0], call.caller):
@@ -139,7 +139,7 @@ async def _describe_now(call: Call, run: str, kept: Data) -> Data:
         case "cancelled":
             return describe_response(run, kept, "cancelled")
         case _:
-            # Also one that waits, for a person or a provider, or that the next server continues.
+            # Also a run that waits for a person or a provider, or that the next server continues.
             going: ResponseStatus = "in_progress" if await server.feeds.last_event(run) else "queued"
             return describe_response(run, kept, going)
 

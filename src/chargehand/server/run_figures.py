@@ -1,7 +1,7 @@
 """The record of a run -> the figures in its line of the list: progress, cost against budget, gaps.
 
-Counted when a line is first shown, within a short time a request. A line whose figures are still to be counted has
-none, and has them when it is asked for again.
+They are counted when a line is first shown, within a time limit per request. A line without counted figures gets them
+in a later request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chargehand.record.run_source import RunSource
 from chargehand.trace.run_state import RunState
 from chargehand.values.status_words import FINISHED
 
-# How long a request for the list may count.
+# Seconds that a request for the list may spend on counting.
 COUNTING_S = 0.02
 MOST_LINES = 10_000
 # States of runs that are not over, each continued from its last event.
@@ -35,12 +35,12 @@ class RunFigures:
     def __init__(self, source: RunSource) -> None:
         self._source = source
         self._lock = threading.Lock()
-        # By run: how its record looked, and the figures.
+        # By run: the change mark of its record, and the figures.
         self._known: OrderedDict[str, tuple[object, Figures]] = OrderedDict()
         self._open: OrderedDict[str, RunState] = OrderedDict()
 
     def read(self, infos: Iterable[RunInfo]) -> dict[str, Figures]:
-        """The figures by run, of as many as are known or can be counted now."""
+        """The figures by run, for runs whose figures are known or can be counted now."""
         found: dict[str, Figures] = {}
         until = time.monotonic() + COUNTING_S
         with self._lock:
@@ -82,7 +82,7 @@ class RunFigures:
         )
 
     def _from_report(self, run: str) -> Figures | None:
-        """From the last event alone; None if it is not the end of the run."""
+        """The figures from the last event alone; None if that event is not the end of the run."""
         last = self._source.last_event(run)
         first, body = self._body(run, 1), self._body(run, last)
         if not isinstance(body, RunEnded) or not body.report:

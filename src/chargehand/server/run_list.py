@@ -1,4 +1,4 @@
-"""The runs of a home -> the list that is asked for, without reading the index again while nothing has changed."""
+"""The runs of a home -> the requested list. The index is read again only after a change."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RunList:
             try:
                 known = self._asking[info.run] = mark, bool(self._source.state(info.run).open_questions())
             except ChargehandError:
-                return True  # its record cannot be read: somebody should look at it
+                return True  # its record cannot be read: a person should look at it
         return known[1]
 
     def _is_dead(self, info: RunInfo) -> bool:
@@ -87,7 +87,7 @@ class RunList:
 
 
 def _position_after(listed: list[RunInfo], run: str) -> int:
-    """Where the page after a run begins. A run that is gone is found by its id, which begins with its time."""
+    """Where the page after a run begins. The place of a removed run is found by its id, which begins with its time."""
     for at, info in enumerate(listed):
         if info.run == run:
             return at + 1

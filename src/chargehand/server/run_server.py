@@ -1,4 +1,4 @@
-"""Options -> a server that answers until it is asked to stop: its token, the lock of its home, its sockets."""
+"""Options -> a server that runs until it is asked to stop: its token, the lock of its home, its sockets."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FIRST_NEEDED = (
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """As the flags of `serve` give them; `token` is one that was named, not made here."""
+    """The options of `serve`. `token` is a token given by the user, not one made here."""
 
     host: str = "127.0.0.1"
     port: int = 8420
@@ -176,13 +176,13 @@ async def run_server(server: Server, options: ServeOptions, listening: socket.so
 
 
 def load_for_first_run() -> None:
-    """Import what a run needs before its first word, so that the first caller does not wait for it.
+    """Import the modules that a run needs first, so that the first caller does not wait for them.
 
-    Clients of providers are left out: they need more memory than an idle server is to have.
+    Clients of providers are left out: they need more memory than an idle server should use.
     """
     for name in FIRST_NEEDED:
         import_module(name)
-    anyio.run(anyio.sleep, 0)  # what streams of answers are made with is loaded at its first use
+    anyio.run(anyio.sleep, 0)  # loads the modules behind streamed responses, which load at first use
 
 
 class _Uvicorn(uvicorn.Server):
@@ -197,7 +197,7 @@ class _Uvicorn(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def close_connections(self) -> None:
-        """Close what is still open: uvicorn leaves it so when it is cancelled, or when answers outlast the grace."""
+        """Close open connections: uvicorn leaves them open when cancelled, or when answers outlast the grace time."""
         while connections := list(self.server_state.connections):
             for connection in connections:
                 connection.transport.abort()
@@ -205,7 +205,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """As uvicorn does, but a signal that was obeyed is not raised again: the server ends with exit code 0."""
+        """As in uvicorn, but a handled signal is not raised again: the server ends with exit code 0."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -240,7 +240,7 @@ def _only_server(home: Path) -> Generator[None]:
 
 
 def listen(options: ServeOptions) -> socket.socket:
-    """The socket of a server, bound; UsageError where that is not possible."""
+    """The bound socket of a server. Raises UsageError if binding fails."""
     try:
         found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]

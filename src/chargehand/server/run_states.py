@@ -18,7 +18,7 @@ from chargehand.trace.run_state import RunState
 from chargehand.trace.task_detail import task_details
 from chargehand.values.status_words import FINISHED
 
-# States kept in memory; that of a run of 5,000 tasks takes some 100 MB.
+# States kept in memory; the state of a run of 5,000 tasks takes about 100 MB.
 MOST_STATES = 4
 
 
@@ -32,7 +32,7 @@ class _Held:
 
 
 class RunStates:
-    """The states of the runs that were asked for last. Called from threads."""
+    """The states of the most recently requested runs. Called from threads."""
 
     def __init__(self, source: RunSource, redactor: Redactor) -> None:
         self._source = source
@@ -41,7 +41,7 @@ class RunStates:
         self._held: OrderedDict[str, _Held] = OrderedDict()
 
     def read(self, run: str, since: int = 0) -> str:
-        """The state as a JSON document, without secrets; of the tasks those that an event after `since` touched."""
+        """The state as a JSON document, without secrets, with only the tasks that an event after `since` touched."""
         held = self._hold(run)
         with held.lock:
             status = self._catch_up(run, held)
@@ -86,13 +86,13 @@ class RunStates:
         state["findings_first"] = shown is not None
         state["orders"] = possible_orders(status)
         if status == "waiting" and not view.questions:
-            # A process that waits for a provider says so itself; of a run that is parked, the record does.
+            # A running process reports itself that it waits for a provider. For a parked run, the record says it.
             state |= {} if view.waiting else waiting_json(self._source, run, status)
         return dump_json(self._redactor.json(state))
 
 
 def current_status(source: RunSource, run: str, view: RunState) -> str:
-    """As the record says, unless its process died before it could say so."""
+    """The status on record, corrected if the process died before it could record one."""
     if view.status in (*FINISHED, "paused") or view.ended is not None or source.owner(run) is not None:
         return view.status
     return "waiting" if view.questions else "interrupted"

@@ -1,4 +1,4 @@
-"""A report -> what a calling model needs to know of a run: a short JSON document with the next step, and text."""
+"""A report -> what a calling model needs to know about a run: a short JSON document with the next step, and text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def summarize_run(whole: dict[str, Any], url: str | None, *, may_answer: bool) -
 
 
 def may_answer(caller: Caller, kind: str, *, approvals: bool) -> bool:
-    """Whether a caller's model may answer a question: escalations, and what it would approve only where told so."""
+    """Whether a caller's model may answer a question: escalations always, approvals only with `approvals`."""
     return caller == "owner" and (approvals or kind == "escalation")
 
 

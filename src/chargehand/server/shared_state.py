@@ -44,7 +44,7 @@ class Server:
     notify: tuple[str, ...] = ()
     # Whether the next server continues the runs that this one leaves.
     survives: bool = True
-    # The folder whose files a patch changes; None where callers may be elsewhere.
+    # The folder whose files a patch changes; None if callers may be on other machines.
     tree: Path | None = None
     # Called first when the server stops.
     closing: list[Callable[[], Awaitable[None]]] = field(default_factory=list[Callable[[], Awaitable[None]]])
@@ -60,7 +60,7 @@ class Server:
         return self.supervisor.source
 
     def new_record(self, run: str, earlier: str | None = None) -> Callable[[], SqliteJournal]:
-        """Opens the record of a run that is about to begin, on this machine or on others: where an earlier one is."""
+        """Opens the record of a run that is about to begin: where the earlier run is, here or on other machines."""
         supervisor = self.supervisor
         there = supervisor.settings.engine == "temporal" if earlier is None else earlier in supervisor.remote_runs
         return partial(supervisor.open_remote, run, earlier) if there else partial(self.home.create, run)
@@ -109,7 +109,7 @@ class Server:
         return asyncio.Lock()
 
     async def stop(self) -> None:
-        """End what waits for runs, park the runs, then end the streams of events."""
+        """End the calls that wait for runs, park the runs, then end the streams of events."""
         for close in self.closing:
             await close()
         await self.started.park()

@@ -1,4 +1,4 @@
-"""Runs that this server carries out: at most so many at once, the others in a queue that is fair between callers.
+"""Runs that this server carries out: a limited number at once, the others in a queue that is fair between callers.
 
 A run is `wanted` from the moment its caller has its id until it ends, is cancelled or paused. Wanted runs that no
 process owns are continued when a server starts, and when a question that they waited for is answered.
@@ -32,10 +32,11 @@ from chargehand.values.status_words import FINISHED
 
 # Runs that may wait for their turn.
 MOST_QUEUED = 1_000
-# How long runs under way get to be parked when the server stops; a session drains for 5 s itself.
+# Seconds to park running runs when the server stops. A session itself drains for 5 s.
 PARK_S = 8.0
 
-# Begins or continues a run; takes `record` and `on_session`, as Supervisor.run does. Gives a Report, or what has one.
+# Begins or continues a run; takes `record` and `on_session`, as Supervisor.run does. Returns a Report, or an object
+# that has one.
 Begin: TypeAlias = Callable[..., Awaitable[Any]]
 
 
@@ -46,7 +47,7 @@ class _Entry:
     wanted: Wanted
     task: asyncio.Task[None] | None = None
     session: Session | None = None
-    # Resolved once the run is on disk and its caller can be given its id; fails with why it cannot begin.
+    # Resolved once the run is on disk and its caller can get its id; fails with the reason if it cannot begin.
     promised: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -89,7 +90,7 @@ class StartedRuns:
         return len(self._entries) - self.queued
 
     async def begin(self, wanted: Wanted, begin: Begin, open: Callable[[], SqliteJournal]) -> str:
-        """Carry a run out; its id once it is on disk and wanted. What is wrong with it is raised before that."""
+        """Carry out a run. Returns its id once it is on disk and wanted; errors are raised before that."""
         if self._stopping:
             raise Refusal(503, "The server stops: send it again when it runs.")
         if self.queued >= MOST_QUEUED:
@@ -156,7 +157,7 @@ class StartedRuns:
     async def _note_end(self, entry: _Entry, report: Report) -> None:
         run, status = report.run, report.status
         if not entry.promised.done():
-            entry.promised.set_result(run)  # it had ended before: there was nothing to carry out
+            entry.promised.set_result(run)  # it had already ended: there was nothing to carry out
             return
         if status in FINISHED or status in ("cancelled", "paused"):
             await self._reading.run(self.wanted.clear, run)
@@ -174,7 +175,7 @@ class StartedRuns:
         return state.waits.for_provider and state.waits.for_provider[0], bool(state.open_questions())
 
     def _continue_at(self, wanted: Wanted, until: float) -> None:
-        """Continue a run that waits for a provider when the time has come. Until then it takes no other run's place."""
+        """Continue a run that waits for a provider when its wait is over. Until then it does not take up a place."""
         task = asyncio.create_task(self._continue_later(wanted, until), name=f"continue {wanted.run}")
         self._later.add(task)
         task.add_done_callback(self._later.discard)
@@ -189,7 +190,7 @@ class StartedRuns:
 
     @asynccontextmanager
     async def _open(self, entry: _Entry, open: Callable[[], SqliteJournal]) -> AsyncGenerator[SqliteJournal]:
-        """The record of a run, once it is its turn. From here on the caller has its id."""
+        """The record of a run when its turn comes. From here on the caller has its id."""
         async with open_record(open) as journal:
             journal.on_commit = self._feeds.on_commit
             await self._reading.run(self.wanted.mark, entry.wanted)
@@ -219,7 +220,7 @@ class StartedRuns:
             self._give_on()
 
     def _give_on(self) -> None:
-        """The place of a run that ended goes to the next that waits."""
+        """Give the place of an ended run to the next run in the queue."""
         while self._queue.head() is not None:
             turn = self._queue.serve()
             if not turn.done():

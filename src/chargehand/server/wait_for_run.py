@@ -1,6 +1,6 @@
-"""A run, watched for a while -> lines about it as it happens, until it ends, needs somebody, or the time is over.
+"""A run -> lines about its progress, until it ends, needs a person, or the time is over.
 
-For callers that hold a connection open and must hear something: programs cut a silent call after 45 to 60 seconds.
+For callers with an open connection, which need regular output: programs end a silent call after 45 to 60 seconds.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from chargehand.trace.number_text import duration, several, short
 from chargehand.trace.run_state import RunState
 from chargehand.values.status_words import FINISHED
 
-# The longest silence, and the shortest: of several lines within it the last is said.
+# The longest and the shortest time between two lines. Of several lines within the shortest, the last is sent.
 SILENCE_S = 8.0
 BETWEEN_S = 0.5
 LONGEST_LINE = 300
 _STOPPED = frozenset({*FINISHED, "cancelled", "paused"})
 
-# Takes a line; what it does with it may take time.
+# Sends a line, which may take time.
 Say: TypeAlias = Callable[[str], Awaitable[None]]
-# Whether to stop waiting, for a state of the run and its status.
+# Whether to stop waiting, given the state of the run and its status.
 Enough: TypeAlias = Callable[[RunState, str], bool]
 
 
 class Watched(NamedTuple):
-    """A run when somebody stopped watching it."""
+    """A run at the end of the watch."""
 
     view: RunState
     status: str
 
 
 def is_over(view: RunState, status: str) -> bool:
-    """Nothing happens any more unless somebody continues the run."""
+    """Whether nothing more happens unless somebody continues the run."""
     return status in _STOPPED
 
 
 def is_over_or_asks(view: RunState, status: str) -> bool:
-    """Also: somebody is asked something."""
+    """Whether the run is over or asks a person."""
     return is_over(view, status) or bool(view.questions)
 
 
 async def wait_for_run(
     server: Server, caller: Caller, run: str, seconds: float, say: Say, enough: Enough = is_over
 ) -> Watched:
-    """Watch a run for so many seconds at most. One that was interrupted, or got its answers, continues here."""
+    """Watch a run for at most `seconds`. A run that was interrupted, or got its answers, continues here."""
     until = time.monotonic() + seconds
     lines = _Lines(say, server.redactor.text)
     view = RunState()
@@ -82,7 +82,7 @@ async def wait_for_run(
 
 
 def _may_continue(server: Server, run: str, view: RunState, status: str) -> bool:
-    """Whether a run does nothing although it asks nobody anything, and no provider is waited for."""
+    """Whether a run is idle although it waits neither for a person nor for a provider."""
     if status == "interrupted":
         return True
     if status != "waiting" or view.questions or view.ended is None or server.source.owner(run) is not None:
@@ -96,7 +96,7 @@ def _read_events(server: Server, run: str, after: int) -> list[Event]:
 
 
 class _Lines:
-    """Says the last line that is due: not too often, and never too seldom."""
+    """Sends the last due line, within the shortest and the longest time between lines."""
 
     def __init__(self, say: Say, redact: Callable[[str], str]) -> None:
         self._say = say
@@ -108,7 +108,7 @@ class _Lines:
         self._due = describe_event(event, view) or self._due
 
     def pause(self) -> float:
-        """Seconds until something is said, whether or not anything happens."""
+        """Seconds until the next line is sent, whether or not anything happens."""
         wait = BETWEEN_S if self._due is not None else SILENCE_S
         return max(self._said_at + wait - time.monotonic(), 0.01)
 

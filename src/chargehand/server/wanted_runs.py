@@ -1,6 +1,6 @@
-"""Runs that a server is to carry out, and the keys they were asked for with, kept as files so that they survive it.
+"""Runs that a server has to carry out, and their idempotency keys, as files that survive the server.
 
-serve/wanted/<run>.json   there until the run ends, is cancelled or paused: who asked, and what was asked
+serve/wanted/<run>.json   exists until the run ends, is cancelled or paused: the caller, and what it asked for
 serve/keys/<hash>.json    an Idempotency-Key of a caller: its run, and a hash of the body it came with
 """
 
@@ -17,7 +17,7 @@ from chargehand.server.kept_json import keep_json, read_kept_json
 
 
 class Wanted(NamedTuple):
-    """A run that a caller asked for. `start` is what it was asked for with, None for one that began elsewhere."""
+    """A run that a caller asked for. `start` is the body of the request, None for a run that began elsewhere."""
 
     run: str
     caller: str
@@ -58,7 +58,7 @@ class WantedRuns:
         return [Wanted(run, str(data.get("caller")), data.get("start")) for run, data in found if data is not None]
 
     def find_key(self, caller: str, key: str) -> KnownKey | None:
-        """What a key was used for, as long as that run is there or is still to begin."""
+        """The use of a key, as long as its run exists or is still to begin."""
         data = read_kept_json(self._key_file(caller, key))
         if data is None:
             return None
@@ -73,12 +73,12 @@ class WantedRuns:
 
 
 class UnmarkedRuns(WantedRuns):
-    """For a process whose runs stop with it: nobody continues them by itself."""
+    """For a process whose runs stop with it and are not continued automatically."""
 
     def mark(self, wanted: Wanted) -> None:
         """Leaves no mark."""
 
 
 def hash_of(body: Any) -> str:
-    """The same for bodies that are the same JSON."""
+    """A hash that is equal for bodies that are the same JSON."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
