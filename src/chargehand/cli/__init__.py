@@ -1,6 +1,6 @@
 """The command line: arguments become one call of `runs` or `apps`, its result becomes text and an exit code.
 
-Commands are loaded when they are named, so that `chargehand --help` pays for none of them.
+Commands are loaded when they are named, so that `chargehand --help` loads none of them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def cli(ctx: click.Context, verbose: bool, quiet: bool) -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code; an error is one line on stderr, a traceback only with -v."""
-    # What is imported, and most values of a wide run, live to the end: the collector finds little and looks less often.
+    # Imported modules and most values of a large run live to the end, so the garbage collector runs less often.
     gc.set_threshold(50_000, 20, 20)
     given = list(sys.argv[1:] if args is None else args)
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
@@ -129,7 +129,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         code = _code(given)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of stdout has left: print nothing, and let nothing flush it again.
+        # The reader of stdout is gone: print nothing, and make later flushes harmless.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     if args is None:
@@ -138,7 +138,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _end_process(code: int) -> NoReturn:
-    """Do what Python does at its end, except for taking apart all modules and values: that is 5 % of a small run."""
+    """End as Python does, but without freeing all modules and values, which takes 5 % of a small run."""
     threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- waits for threads
     atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
     sys.stderr.flush()
@@ -171,7 +171,7 @@ def _code(args: list[str]) -> int:
 
 
 def _is_text(arg: str) -> bool:
-    """False for bytes that could not be decoded: they cannot be put on a record either."""
+    """False for bytes that could not be decoded, because they cannot be recorded either."""
     try:
         arg.encode()
     except UnicodeEncodeError:

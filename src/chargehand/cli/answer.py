@@ -1,4 +1,4 @@
-"""`answer`: words for one open question of a run are recorded; the other open questions are listed."""
+"""`answer`: records the answer to one open question of a run and lists the other open questions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def answer(
 
 
 def _write_in_editor(supervisor: Supervisor, run: str, id: str) -> str:
-    """The answer as it was saved: for a plan the edited plan, else the lines that are not comments."""
+    """The saved answer: for a plan the edited plan, otherwise the lines that are not comments."""
     from chargehand.engine.people import describe_question
     from chargehand.errors import UsageError
     from chargehand.text.escaping import dump_json

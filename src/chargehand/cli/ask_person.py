@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.values.effect import Question
 
-# Pasted lines come at once: lines within this time belong to the same answer.
+# Pasted lines arrive together: lines within this time belong to the same answer.
 PASTE_S = 0.05
 
 
@@ -37,7 +37,7 @@ class Terminal:
         try:
             return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
         except OSError:
-            return False  # not the terminal that controls this process
+            return False  # not the controlling terminal of this process
 
     async def __call__(self, question: Question, wrong: str | None) -> str:
         with self._progress.hold():
@@ -52,7 +52,7 @@ class Terminal:
                 try:
                     words = await _line(sys.stdin.fileno())
                 except asyncio.CancelledError:
-                    self._write("\n")  # answered from elsewhere, or the run stops: the cursor is behind the prompt
+                    self._write("\n")  # answered elsewhere, or the run stops: the cursor is still behind the prompt
                     raise
                 if words is None:
                     self._write("\n")
@@ -71,7 +71,7 @@ class Terminal:
 
 
 async def _line(terminal: int) -> str | None:
-    """What is typed until Enter; None when the input ends."""
+    """The text typed until Enter; None when the input ends."""
     loop = asyncio.get_running_loop()
     parts: asyncio.Queue[bytes] = asyncio.Queue()
 
@@ -80,7 +80,7 @@ async def _line(terminal: int) -> str | None:
         try:
             parts.put_nowait(os.read(terminal, 65536))
         except OSError:
-            parts.put_nowait(b"")  # the terminal has gone
+            parts.put_nowait(b"")  # the terminal is gone
 
     loop.add_reader(terminal, read)
     typed = b""

@@ -58,7 +58,7 @@ def check(path: str, team: str | None, as_json: bool) -> int:
 
 
 def _of_team(path: str) -> tuple[list[Problem], tuple[str, ...]]:
-    """Its problems, and the workers that may use the web with --web."""
+    """The problems of a team, and its workers that may use the web with --web."""
     from chargehand.errors import InvalidTeam
     from chargehand.record.home import default_path
     from chargehand.record.trusted_folders import TrustRegistry
@@ -112,7 +112,7 @@ def _find_problems(reading: Reading, prepared: PreparedTeam) -> list[Problem]:
 
 
 def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:
-    """The problems with `file:line: ` before each message: the line that gives the task its id, else the first."""
+    """The problems with `file:line: ` before each message. The line is the one with the id of the task, else line 1."""
     from pydantic_core import from_json
 
     lines: dict[str, list[int]] = {}
@@ -126,7 +126,7 @@ def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[
     found: list[Problem] = []
     for problem in problems:
         known = lines.get(problem.task or "", [1])
-        # Of two tasks with one name, the second is the problem.
+        # Of two tasks with the same id, the second is the problem.
         where = known[-1] if problem.code == "duplicate_id" else known[0]
         found.append(problem.model_copy(update={"message": f"{path}:{where}: {problem.message}"}))
     return found

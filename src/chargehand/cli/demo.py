@@ -1,4 +1,4 @@
-"""`demo`: a folder becomes logs to ask about, a watched run on a script, and its page."""
+"""`demo`: writes logs to a folder, shows a scripted run about them, and writes the page of the run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def demo(folder: Path) -> int:
 
 
 def _supervisor() -> Supervisor:
-    """Reads no settings, so that none can change what the demo shows."""
+    """Reads no settings, so that the demo is the same everywhere."""
     from chargehand.apps.demo import SCRIPT, TEAM
     from chargehand.runs.supervisor import Supervisor
     from chargehand.settings import Settings

@@ -1,4 +1,4 @@
-"""`diff`: two runs on record become a comparison, for a person in columns or as JSON."""
+"""`diff`: two recorded runs become a comparison, in columns or as JSON."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from chargehand.values.outcome import Outcome
     from chargehand.values.run_diff import FieldDiff, RunDiff, RunSide
 
-# From this width on, texts are in two columns; below, one after the other.
+# From this width on, texts are in two columns; in a narrower terminal, one after the other.
 TWO_COLUMNS = 76
 WIDEST = 160
-# With more tasks than this, only those that differ are listed, and at most so many.
+# With more tasks than the first limit, only those that differ are listed, up to the second limit.
 MOST_TASKS = 40
 MOST_DIFFERENT = 200
-# Lines of a text other than the answers.
+# Lines shown of a text, except for the answers.
 MOST_LINES = 12
-# Texts of more lines than this are not aligned: it would take long.
+# Texts of more lines than this are not aligned: it would take too long.
 MOST_ALIGNED = 3_000
 
 
@@ -54,7 +54,7 @@ def diff(run_a: str, run_b: str, as_json: bool) -> None:
 
 
 class _Page:
-    """A comparison on the terminal, as wide as that is."""
+    """A comparison as text, as wide as the terminal."""
 
     def __init__(self, out: Screen) -> None:
         from rich.console import Console
@@ -194,7 +194,7 @@ class _Page:
 
 
 def _align(a: list[str], b: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Lines beside each other: ` ` the same, `|` changed, `<` and `>` only on that side."""
+    """Lines side by side: ` ` the same, `|` changed, `<` and `>` only on that side."""
     if max(len(a), len(b)) > MOST_ALIGNED:
         blocks = [("replace", 0, len(a), 0, len(b))]
     else:

@@ -29,7 +29,7 @@ _MARKS = {"ok": "ok      ", "note": "note    ", "problem": "PROBLEM "}
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """One check; chargehand works in spite of a note."""
+    """One check. A note does not stop chargehand from working."""
 
     name: str
     state: Literal["ok", "note", "problem"]
@@ -116,7 +116,7 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
         chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
         models = Models(settings.providers, os.environ)
         for name in chosen:
-            if name != OF_TEAM:  # only the team of a run has the script
+            if name != OF_TEAM:  # the script comes with the team of a run
                 models.check(name)
     except ChargehandError as error:
         yield DoctorCheck("models", "problem", str(error))
@@ -174,7 +174,7 @@ def _reach(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 async def _try_out(settings: Settings, model: str) -> list[DoctorCheck]:
-    """What the model can do, by a few small calls."""
+    """The abilities of the model, tested with a few small calls."""
     from chargehand.errors import ChargehandError
     from chargehand.models.probe import probe
     from chargehand.models.resolve import Models
@@ -193,7 +193,7 @@ async def _try_out(settings: Settings, model: str) -> list[DoctorCheck]:
 
 
 async def _answers(settings: Settings, provider: Provider) -> DoctorCheck:
-    """Whether its server can be reached: no key is sent, and what a model says is tried afterwards."""
+    """Whether the server of the provider can be reached. No key is sent; models are tried afterwards."""
     from chargehand.errors import ChargehandError
     from chargehand.models.provider_errors import Endpoint
     from chargehand.models.resolve import Models

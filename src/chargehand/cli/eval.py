@@ -137,7 +137,7 @@ def _prepare(
 def _plain_calls(
     suite: Suite, candidates: Sequence[Candidate], single: bool | None, repeat: int, out: Screen
 ) -> list[Candidate]:
-    """One plain call for each model, where it is wanted and there are cases for it; its cost is said first."""
+    """One plain call for each model, if wanted and if there are cases for it. The number of answers is said first."""
     from chargehand.evaluation import plain_calls, suits_plain_call
     from chargehand.trace.number_text import several
 
@@ -156,19 +156,19 @@ def _plain_calls(
 
 
 def _locate_suite(suite: str) -> tuple[Path, str | None]:
-    """The path of the suite, and its team; None is the team that the settings name."""
+    """The path of the suite, and its team; None for the team in the settings."""
     from chargehand.errors import UsageError
     from chargehand.settings.toml_file import suggestion
     from chargehand.team import shipped_teams
     from chargehand.team.team_tools import shipped_home
 
     path = Path(os.path.expanduser(suite))  # the path of an unknown user stays as it is
-    # Unlike Path's own methods these return False for a name that is too long or has a zero byte.
+    # Unlike the methods of Path, these return False for a name that is too long or has a zero byte.
     if os.path.isfile(path):
         owner = path.absolute().parent.parent
         owned = path.absolute().parent.name == "evals" and (owner / "team.toml").is_file()
         return path, str(owner) if owned else None
-    # As with --team, the name of a shipped team comes before a folder of that name.
+    # As with --team, a shipped team has priority over a folder with the same name.
     names = shipped_teams()
     if suite in names:
         return shipped_home() / suite, suite
@@ -195,7 +195,7 @@ def _candidate(team_ref: str | None, model: str | None, judge: str | None) -> tu
 
 
 def _name_candidates(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
-    """Each named after what differs between them, with the same name on every machine."""
+    """Each candidate, named after what differs between them. The names are the same on every machine."""
     from dataclasses import replace
 
     named: dict[str, Candidate] = {}
@@ -257,7 +257,7 @@ def _deliver(
 
 
 def _page(data: dict[str, Any]) -> str:
-    """The page of a document without secrets."""
+    """The HTML page for a document without secrets."""
     from chargehand.evaluation import BaselineVerdict, Evaluation
     from chargehand.evaluation.evaluation_page import to_html
 
@@ -291,7 +291,7 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
 
 
 def _held_to(evaluation: Evaluation, least: float, out: Screen) -> int:
-    """1 if a team passed less than that share of its cases; what could not be tried has not passed."""
+    """1 if a team passed less than this share of its cases. A case that could not be tried counts as not passed."""
     failed = 0
     for candidate in (each for each in evaluation.candidates if not each.is_plain):
         verdict = evaluation.verdict_of(candidate.name)

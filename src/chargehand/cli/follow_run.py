@@ -1,4 +1,4 @@
-"""The record of a run that any process executes -> the same display as of a run of this process, until it ends."""
+"""The record of a run of any process -> the same display as for a run of this process, until it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
     from chargehand.record.run_source import RunSource
 
-# How often the record is looked at.
+# Seconds between two checks of the record.
 LOOK_S = 0.25
 
 
@@ -22,7 +22,7 @@ async def follow_run(source: RunSource, run: str, screen: Screen) -> None:
     async with make_progress(screen, view) as progress:
         seen: object = None
         while True:
-            # Asked before the events are read: what the run wrote before it stopped is still shown.
+            # Checked before the events are read, so that the last events before a stop are still shown.
             is_owned = source.owner(run) is not None
             if (mark := source.change_mark(run)) != seen or not is_owned:
                 seen = mark

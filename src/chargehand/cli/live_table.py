@@ -1,4 +1,4 @@
-"""Events as they happen -> a table on the terminal, drawn a few times a second however many events there are."""
+"""Events as they happen -> a table on the terminal, drawn a few times a second for any number of events."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from chargehand.trace.number_text import duration, moment, money, several, short
 REFRESH_S = 0.125
 # With more tasks than this, only running ones are listed.
 MOST_ROWS = 25
-# From this width on there is room for more columns, and below this one for fewer.
+# From the first width on there is room for more columns; below the second, for fewer.
 WIDE = 100
 NARROW = 80
 BAR = 20
-# How much of the answer is shown while it is written: its last lines, out of so many characters.
+# How many of the last lines of a draft answer are shown, and how many of its last characters are kept for them.
 DRAFT_LINES = 8
 _DRAFT_TAIL = 4_000
 STYLES = {
@@ -53,20 +53,20 @@ class LiveTable:
     def __init__(self, screen: Screen, view: RunState, terminal: Console | None = None) -> None:
         self._screen = screen
         self._view = view
-        # Task -> why its call is about to be sent again; None is the supervisor.
+        # Task -> why its call will be sent again; None means the supervisor.
         self._again: dict[str | None, str] = {}
-        # Provider or worker that gets no calls for now -> the words for that.
+        # Provider or worker that gets no calls for now -> the text that says so.
         self._left_alone: dict[str, str] = {}
         # Task -> the tool that it is using, with the arguments.
         self._tool: dict[str, str] = {}
         self._console = terminal or console(stderr=True)
         self._live = self._new_live()
         self._ticking: asyncio.Task[None] | None = None
-        # Warnings that came while a person was being asked.
+        # Warnings to show once no person is being asked.
         self._kept: list[Text] | None = None
         # Whether the terminal showed Ctrl-C as ^C before.
         self._shown_controls = False
-        # The number of the draft under way and the end of its text.
+        # The number of the current draft and the end of its text.
         self._draft = (0, "")
 
     def on_event(self, event: Event) -> None:
@@ -132,7 +132,7 @@ class LiveTable:
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.gather(self._ticking, return_exceptions=True)
-        self._draft = (0, "")  # the answer itself goes elsewhere
+        self._draft = (0, "")  # the answer itself is printed elsewhere
         if self._view.sessions:
             self._live.update(self.render(time.time()), refresh=True)
         self._live.stop()
@@ -165,7 +165,7 @@ class LiveTable:
         return Group(*parts, *draft)
 
     def _trouble(self) -> list[Text]:
-        """Who is left alone for now, and why a call of the supervisor is sent again."""
+        """Providers and workers that get no calls for now, and why a call of the supervisor is sent again."""
         again = [] if (words := self._again.get(None)) is None else [f"the call is {words}"]
         return [
             Text(f"  {self._screen.clean(words)}", "yellow", no_wrap=True, overflow="ellipsis")
@@ -173,7 +173,7 @@ class LiveTable:
         ]
 
     def _draft_lines(self) -> list[Text]:
-        """The last lines of the answer under way, without its last word, which may be the beginning of a secret."""
+        """The last lines of the draft answer, without its last word, which may be the beginning of a secret."""
         text = self._draft[1]
         whole = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
         if not whole or self._view.ended:
@@ -243,7 +243,7 @@ class LiveTable:
             table.add_column("when", no_wrap=True, min_width=BAR)
         table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
         for task in tasks:
-            # What ran when the run was stopped.
+            # A task that was running when the run was stopped.
             status = "stopped" if self._view.ended and task.status == "running" else task.status
             cells = [
                 Text(self._screen.clean(_branch(task.id))),
@@ -283,7 +283,7 @@ class LiveTable:
 
 
 def _values(arguments: dict[str, Any]) -> Iterator[str]:
-    """The arguments of a call in a few words; of a list its elements."""
+    """The values of the arguments of a call; for a list, its elements."""
     for value in arguments.values():
         if isinstance(value, list | tuple):
             yield from map(str, cast("Iterable[object]", value))
@@ -292,7 +292,7 @@ def _values(arguments: dict[str, Any]) -> Iterator[str]:
 
 
 def _show_typed_controls(show: bool) -> bool:
-    """Let the terminal show Ctrl-C as ^C or not, and say whether it did: ^C in a full row would break the table."""
+    """Let the terminal show Ctrl-C as ^C or not; returns whether it did. ^C in a full row would break the table."""
     if not sys.stdin.isatty():
         return False
     try:
@@ -318,7 +318,7 @@ def _in_tree_order(tasks: Iterable[TaskState]) -> list[TaskState]:
 
 
 def _branch(id: str) -> str:
-    """The name of a task below that of the task it belongs to."""
+    """The name of a task, indented below the task that it belongs to."""
     above, slash, name = id.rpartition("/")
     return f"{'  ' * (above.count('/') // 2)}└ {name}" if slash else id
 
@@ -335,5 +335,5 @@ def _seconds(passed: float) -> str:
 
 
 def _time_left(view: RunState, now: float) -> str:
-    """The estimate of a run with many tasks, after their number."""
+    """The part of the progress text after the number of tasks: the estimate."""
     return "" if view.ended else "".join(progress_words(view, now).partition(", ")[1:])

@@ -37,7 +37,7 @@ def _usable_team(team: str | None, *, given: bool) -> str | None:
 
 
 def supervisor_of_records() -> Supervisor:
-    """For runs on record: no settings are read, so that a wrong setting cannot prevent it."""
+    """A supervisor for recorded runs. It reads no settings, so that a wrong setting cannot prevent reading a record."""
     from chargehand.runs.supervisor import Supervisor
 
     return Supervisor(settings=Settings(home=str(default_path(os.environ).absolute())))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Client(NamedTuple):
-    """Where a client reads its servers from, and under which key; `more` is what it needs in the entry."""
+    """The file and the key where a client looks for servers; `more` has the other fields that its entry needs."""
 
     file: str
     key: str
@@ -26,7 +26,7 @@ class _Client(NamedTuple):
 
 
 CLIENTS: dict[str, _Client] = {
-    # Without `alwaysLoad` it does not wait for a server: the first request of `claude -p` goes without the tools.
+    # Without `alwaysLoad` it does not wait for a server: the first request of `claude -p` is sent without the tools.
     "claude-code": _Client(".mcp.json in the folder you work in", "mcpServers", {"type": "stdio", "alwaysLoad": True}),
     "claude-desktop": _Client("claude_desktop_config.json (Settings, Developer, Edit Config)", "mcpServers"),
     "cursor": _Client(".cursor/mcp.json in the folder you work in, or ~/.cursor/mcp.json", "mcpServers"),
@@ -72,7 +72,7 @@ def mcp(ctx: click.Context, client: str | None, allow_approvals: bool) -> None:
 
 
 def need_extra() -> None:
-    """UsageError where the SDK is not installed."""
+    """Raises UsageError if the SDK is not installed."""
     from importlib.util import find_spec
 
     from chargehand.errors import UsageError
@@ -162,7 +162,7 @@ def _print_config(client: str, allow_approvals: bool) -> None:
 def _put_toml(entry: dict[str, Any], put: Any) -> None:
     import json
 
-    # Strings and lists of strings are written the same in both.
+    # Strings and lists of strings are the same in JSON and TOML.
     put("[mcp_servers.chargehand]")
     for name in ("command", "args"):
         put(f"{name} = {json.dumps(entry[name])}")
@@ -173,7 +173,7 @@ def _put_toml(entry: dict[str, Any], put: Any) -> None:
 
 
 def _own_command() -> list[str]:
-    """How another program starts this one, whatever its own search path is."""
+    """The command with which another program starts this one, independent of its search path."""
     import shutil
     import sys
     from pathlib import Path

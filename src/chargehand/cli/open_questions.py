@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chargehand.values.effect import Question
 
-# Of more open questions than this, the rest is only counted.
+# The most questions to list; the rest is only counted.
 MOST = 20
 
 

@@ -17,18 +17,18 @@ LONGEST = 160
 
 
 class Progress(Protocol):
-    """Shows a run while it runs. Replies are streamed only to one that shows drafts."""
+    """Shows a run while it runs. Replies are streamed only if it shows drafts."""
 
     shows_drafts: bool
 
     def on_event(self, event: Event) -> None: ...
 
     def on_draft(self, number: int, text: str) -> None:
-        """A draft of the answer grows; a higher number begins another."""
+        """Takes more text of a draft of the answer; a higher number begins another draft."""
         ...
 
     def hold(self) -> AbstractContextManager[None]:
-        """Shows nothing while a person is asked; it is shown afterwards."""
+        """Shows nothing while a person is asked, and shows what was missed afterwards."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class Lines:
     def __init__(self, screen: Screen, view: RunState) -> None:
         self._screen = screen
         self._view = view
-        # Task -> why its call was sent again last; None is the supervisor.
+        # Task -> why its call was last sent again; None means the supervisor.
         self._again: dict[str | None, str] = {}
         # Lines to print once no person is being asked.
         self._kept: list[str] | None = None
@@ -79,7 +79,7 @@ class Lines:
             line = detail(event)
         if line is not None:
             line = self._shorten_repeated(line, event)
-            # A warning, and the reason of a retry, ends with what to do about it.
+            # Not shortened: a warning, or the reason of a retry, ends with what to do about it.
             line = line if isinstance(event.body, Warned | Decided) else short(line, LONGEST)
             line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
             if self._kept is None:
@@ -88,7 +88,7 @@ class Lines:
                 self._kept.append(line)
 
     def _shorten_repeated(self, line: str, event: Event) -> str:
-        """The reason of a retry once: the next ones of the task often have the same."""
+        """Gives the reason of a retry only once: later retries of the task often have the same reason."""
         match event.body:
             case Decided(decision="transport_retry", reason=reason):
                 same = self._again.get(event.task) == reason
@@ -98,7 +98,7 @@ class Lines:
                 return line
 
     def on_draft(self, number: int, text: str) -> None:
-        """Not shown: lines are for what has happened."""
+        """Shows nothing: lines are only for completed events."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -24,7 +24,7 @@ def text_of_stdin(what: str) -> str:
 
 
 def check_one_stdin(uses: Mapping[str, bool]) -> None:
-    """Standard input can be read once."""
+    """Raises UsageError if standard input is used twice."""
     named = [name for name, used in uses.items() if used]
     if len(named) > 1:
         raise UsageError(f"Only one of {' and '.join(named)} can be `-`: standard input is read once.")
@@ -62,7 +62,7 @@ def parse_json(data: bytes, path: str, what: str) -> Any:
 
 
 def words_of(given: str) -> str:
-    """The text given, or for `@FILE` the content of the file."""
+    """The given text; for `@FILE`, the content of the file."""
     if not given.startswith("@"):
         return given
     return read_bytes(given[1:], "the answer").decode("utf-8", "replace").removeprefix("\ufeff")

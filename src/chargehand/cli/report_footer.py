@@ -38,7 +38,7 @@ DOCUMENT = "document"
 
 
 def print_footer(report: Report, screen: Screen) -> None:
-    """On stderr, unless -q."""
+    """Print the footer on stderr, unless -q."""
     if screen.quiet:
         return
     shown = report.to_json()
@@ -62,26 +62,26 @@ def print_footer(report: Report, screen: Screen) -> None:
 def label_lines(
     label: str, text: str, width: int | None, column: int = LABEL, paint: Callable[[str], str] = str
 ) -> list[str]:
-    """The text beside its label, in lines of the width; None is one line."""
+    """The text beside its label, wrapped to the width; None for one line."""
     first, *more = [text] if width is None else _wrap(text, width - column)
     return [paint(f"{label:<{column}}") + first, *(" " * column + line for line in more)]
 
 
 def next_lines(commands: Sequence[str], width: int | None, paint: Callable[[str], str] = str) -> list[str]:
-    """The commands that come next. They will be copied: where one does not fit beside the label, all are below it."""
+    """The next commands. They will be copied: if one does not fit beside the label, all are below it."""
     if width is None or max(map(len, commands)) <= width - LABEL:
         return [paint(f"{'' if number else 'next':<{LABEL}}") + text for number, text in enumerate(commands)]
     return [paint("next"), *(f"  {text}" for text in commands)]
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    # In a narrow terminal, lines are too long rather than one word each.
+    # In a narrow terminal, lines that are too long are better than one word per line.
     return textwrap.wrap(" ".join(text.split()), max(width, NARROWEST), break_on_hyphens=False) or [""]
 
 
 def details(report: ReportData) -> list[tuple[str, str]]:
     """What a reader should know in addition to the answer, as (label, text)."""
-    # The reason why there is no answer has been printed.
+    # The reason for a missing answer has already been printed.
     found = [("gap", _gap(gap)) for gap in report["gaps"] if gap["reason"] != report["answer"]]
     found += [("contradiction", _contradiction(each)) for each in report["contradictions"]]
     found += [("citation", problem) for problem in report["provenance"]["problems"]]
@@ -95,13 +95,13 @@ def details(report: ReportData) -> list[tuple[str, str]]:
 
 
 def documents(report: ReportData) -> list[tuple[str, str]]:
-    """Where the documents are that the run wrote; of many, where all of them are."""
+    """The paths of the documents that the run wrote; if there are many, their folder."""
     found = source().documents(report["run"])
     return [(DOCUMENT, str(path)) for path in (found if len(found) <= MOST else [found[0].parent])]
 
 
 def figures(report: ReportData) -> str:
-    """How much was done, in what time, at what cost."""
+    """The tasks done, the time and the cost."""
     timing, usage = report["timing"], report["usage"]
     done = sum(outcome["status"] == "done" for outcome in report["outcomes"])
     total = len(report["plan"]["tasks"]) if report["plan"] else len(report["outcomes"])
@@ -111,7 +111,7 @@ def figures(report: ReportData) -> str:
         faster = f" ({duration(timing['sequential_s'])} one after the other, {timing['speedup']:.1f} times as fast)"
     parts.append(f"{duration(timing['wall_s'])}{faster}")
     cached = usage["cached_tokens"]
-    much = cached * 100 >= usage["input_tokens"]  # less than one per cent says nothing
+    much = cached * 100 >= usage["input_tokens"]  # less than one per cent is not worth a mention
     hits = f" ({share(cached, usage['input_tokens'])} of the input from cache)" if cached and much else ""
     parts += [f"{several(usage['calls'], 'call')}, {tokens(usage):,} tokens{hits}", f"cost {money(usage['usd'])}"]
     if report["confidence"] is not None:
@@ -120,7 +120,7 @@ def figures(report: ReportData) -> str:
 
 
 def tokens(usage: dict[str, Any]) -> int:
-    """What was read and written."""
+    """Input and output tokens together."""
     return usage["input_tokens"] + usage["output_tokens"]
 
 
@@ -141,11 +141,11 @@ def _sentence(text: str | None, before: str = "") -> str:
 
 
 def commands(report: ReportData) -> list[str]:
-    """What can be done with the run now."""
+    """Commands for the run in its present status."""
     found = [f"chargehand show {report['run']}", f"chargehand trace {report['run']} --format html"]
     match report["status"]:
         case "interrupted" if not report["request"]:
-            pass  # stopped before its request was on the record: there is nothing to continue
+            pass  # stopped before its request was recorded: there is nothing to continue
         case "interrupted" | "cancelled" | "waiting" | "paused":
             found.append(f"chargehand resume {report['run']}")
         case "partial" | "failed":

@@ -57,7 +57,7 @@ def resume(
         stays_away = topped_up or supervisor.home.has(name)  # a run on Temporal is followed from anywhere
         if code or (stays_away and supervisor.source.owner(name) is not None):
             return code
-        tokens = usd = deadline = None  # its owner was about to end: what was ordered waits for the resume
+        tokens = usd = deadline = None  # its owner was about to end: the orders wait for the resume
     app = find_app(supervisor.source.state(name))
     view = fold(supervisor.source.events(name))
     start = partial(supervisor.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
@@ -67,7 +67,7 @@ def resume(
 def _orders(
     supervisor: Supervisor, run: str, tokens: int | None, usd: float | None, deadline: float | None
 ) -> list[_Order]:
-    """What the process that owns the run can be ordered to do."""
+    """The orders for the process that owns the run."""
     orders: list[_Order] = []
     if tokens is not None or usd is not None or deadline is not None:
         orders.append(partial(supervisor.top_up, run, tokens=tokens, usd=usd, deadline=deadline, by="command"))
@@ -77,7 +77,7 @@ def _orders(
 
 
 def _give(orders: list[_Order]) -> int:
-    """Give one order after another; the exit code. After one that is refused none is given: the run stays paused."""
+    """Send one order after another and return the exit code. A refused order is the last: the run stays paused."""
     import asyncio
 
     from chargehand.cli.steer import report_verdict

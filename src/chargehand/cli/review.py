@@ -140,7 +140,7 @@ def review(
 
 
 def _print_without_review(reviewed: Review, form: Form, out: Screen, output: Path | None, *, gated: bool) -> None:
-    """Why there was nothing to review, or why the review did not end; in a format for programs an empty document."""
+    """Print why there was nothing to review, or why the review did not end; for programs, an empty document."""
     from chargehand.apps.review import render_review
 
     if reviewed.nothing is None:
@@ -148,7 +148,7 @@ def _print_without_review(reviewed: Review, form: Form, out: Screen, output: Pat
         out.complain(reviewed.report.answer)
     else:
         is_document = form != "text"
-        # With a gate it is said even under -q: a review of nothing is not a review that found nothing.
+        # With a gate it is printed even with -q: an empty review differs from a review without findings.
         said = out.complain if gated else out.say
         said(" ".join((reviewed.nothing, *reviewed.change.gaps)))
     if is_document:
@@ -156,7 +156,7 @@ def _print_without_review(reviewed: Review, form: Form, out: Screen, output: Pat
 
 
 def _without_gaps(review: Review) -> Report:
-    """The report without what the text of the review has already."""
+    """The report without the gaps and notes that the text of the review already has."""
     from chargehand.apps.review.review_report import unanalysed_notes
 
     printed = unanalysed_notes(review.unanalysed, models=review.models)
@@ -183,7 +183,7 @@ def _paint(output: Path | None, out: Screen) -> Paint:
 
 
 def _width(output: Path | None) -> int | None:
-    """Of the terminal; None for a file or another program, where lines are not wrapped."""
+    """The width of the terminal; None for a file or another program, where lines are not wrapped."""
     import sys
 
     from chargehand.cli.screen import terminal_columns
@@ -192,7 +192,7 @@ def _width(output: Path | None) -> int | None:
 
 
 def _append_summary(text: str, out: Screen) -> None:
-    """Where GitHub collects the summary of a job, if this is one."""
+    """Append to the summary of a GitHub job, if this is one."""
     import os
 
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):

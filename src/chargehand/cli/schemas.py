@@ -1,4 +1,4 @@
-"""`schema`: the values others script against, as JSON schemas; the same are published under docs/reference/schemas."""
+"""`schema`: JSON schemas of the values that scripts use. The same schemas are published in docs/reference/schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = (
     "plan", "task", "outcome", "finding", "claim", "usage", "report", "problem", "request", "event", "script", "team",
 )  # fmt: skip
 
-# Fields that a value leaves out of its JSON where they have their default.
+# Fields that are left out of the JSON of a value when they have their default.
 _LEFT_OUT: dict[str, frozenset[str]] = {
     "Task": frozenset({"on_dependency_failure", "budget", "timeout_s", "tier", "best_of"}),
     "Plan": frozenset({"team", "workers"}),

@@ -39,7 +39,7 @@ class Screen(NamedTuple):
             print(fit(self.clean(text), sys.stderr), file=sys.stderr, flush=True)
 
     def say_file(self, before: str, path: Path, after: str = "") -> None:
-        """A line on stderr that names a file, which a click opens; not with -q."""
+        """A line on stderr with a link to a file; not with -q."""
         if not self.quiet:
             line = f"{self.clean(before)}{self.link(path, sys.stderr)}{self.clean(after)}"
             print(line, file=sys.stderr, flush=True)
@@ -62,11 +62,11 @@ class Screen(NamedTuple):
         return dump_json(redacted, indent=2, ascii_only=not _utf8(sys.stdout)) + "\n"
 
     def markdown(self, text: str) -> None:
-        """Markdown: rendered on a terminal, as it is anywhere else."""
+        """Markdown: rendered on a terminal, unchanged elsewhere."""
         _render(self.redactor.text(text))
 
     def answer(self, text: str) -> None:
-        """The answer, as `markdown`, but only what is certainly a secret is removed."""
+        """As `markdown`, for the answer: only what is certainly a secret is removed."""
         _render(self.redactor.redact_delivered(text))
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -80,7 +80,7 @@ class Screen(NamedTuple):
             write("  ".join([*padded, last]).rstrip() + "\n")
 
     def link(self, path: Path, stream: TextIO, painted: str = "") -> str:
-        """The path, or the same in colours, on a terminal as a link (OSC 8)."""
+        """The path, or `painted` in its place; on a terminal as a link (OSC 8)."""
         shown = painted or self.clean(str(path))
         if not stream.isatty() or os.environ.get("NO_COLOR"):
             return shown
@@ -94,7 +94,7 @@ class Screen(NamedTuple):
 def fit(text: str, stream: TextIO, below: int | None = None) -> str:
     """Text for a stream; on a terminal its lines are broken between words.
 
-    What is below the first part of a line is indented by so much; unless given, by more than the line itself.
+    Continuation lines are indented by `below`; without it, an indented line is continued two columns further in.
     """
     width = max(terminal_columns(), NARROWEST)
     if not stream.isatty() or all(len(line) <= width for line in text.split("\n")):
@@ -116,7 +116,7 @@ def _render(redacted: str) -> None:
     from rich.markdown import Markdown
 
     terminal = console(stderr=False)
-    # The address of a link is printed next to its words, where a terminal would hide it.
+    # The address of a link is printed next to its words, because a terminal would hide it.
     shown = Markdown(show_controls(redacted), hyperlinks=False, code_theme="ansi_light")
     terminal.print(shown, width=min(terminal.width, WIDEST))
 
@@ -127,7 +127,7 @@ def write(text: str) -> None:
 
 
 def write_painted(text: str) -> None:
-    """As `write`, for text with our own colours: the caller has made other control characters visible."""
+    """As `write`, for text with colours: the caller has made other control characters visible."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
@@ -141,11 +141,11 @@ def write_utf8(parts: Iterable[str]) -> None:
 
 
 def console(*, stderr: bool) -> Console:
-    """A rich console on a terminal; NO_COLOR is honoured by rich itself."""
+    """A rich console on a terminal; rich itself respects NO_COLOR."""
     from rich.console import Console
     from rich.theme import Theme
 
-    # By itself rich puts code on black, which is a stain on a light terminal.
+    # By default rich prints code on black, which is hard to read on a light terminal.
     return Console(stderr=stderr, highlight=False, theme=Theme({"markdown.code": "bold cyan"}))
 
 
@@ -158,7 +158,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def check_writable(path: Path | None) -> None:
-    """Raise UsageError before anything is spent if the answer could not be written there."""
+    """Raise UsageError, before the run costs anything, if the answer cannot be written there."""
     if path is None:
         return
     if path.is_dir():
@@ -174,7 +174,7 @@ def _utf8(stream: Any) -> bool:
 
 
 def terminal_columns() -> int:
-    """How wide the terminal is, as `shutil` says it: that would load the archive formats for it."""
+    """The width of the terminal, as `shutil` computes it. Importing `shutil` would also load the archive formats."""
     try:
         columns = int(os.environ["COLUMNS"])
     except (KeyError, ValueError):

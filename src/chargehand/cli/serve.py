@@ -106,7 +106,7 @@ def serve(
         out.say(f"warning: {warning}")
 
     def announce(url: str, session: str) -> None:
-        # Printed as it is: a token cannot be used with its middle left out.
+        # Printed without redaction: a shortened token could not be used.
         click.echo(f"chargehand answers at {url}\nOpen {session}", err=True)
         if open_browser:
             click.launch(session)

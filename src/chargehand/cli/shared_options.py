@@ -52,7 +52,7 @@ def screen() -> Screen:
 
 
 def source() -> RunSource:
-    """The runs on record, to be read. It needs no settings, so that none can be in the way."""
+    """The recorded runs, for reading. It reads no settings, so that a wrong setting cannot prevent it."""
     kept = home()
     if not (kept.path / "temporal").is_dir():
         return kept

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Width of the labels above the table.
 HEAD = 9
-# Of Ctrl-C while a run is watched.
+# The exit code after Ctrl-C while a run is watched.
 INTERRUPTED = 130
 
 

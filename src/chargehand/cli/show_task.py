@@ -42,7 +42,7 @@ def describe_task(detail: dict[str, Any]) -> Iterator[str]:
     yield f"task       {detail['task']}, {detail['worker']}: {detail['status']}"
     yield from _label_lines("asked", detail["instruction"])
     yield from _label_lines("done when", detail["success_criterion"])
-    # Role and text of a prompt -> the attempts it was given in: it is shown once.
+    # Role and text of a prompt -> the attempts that used it. A prompt is shown only once.
     shown: dict[tuple[str, str], list[int]] = {}
     for attempt in detail["attempts"]:
         yield ""
@@ -84,7 +84,7 @@ def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, st
             yield from _label_lines("refused", call["refused"])
     elif (role := call.get("role", "worker")) != "worker":
         yield from _label_lines("role", role)
-    # What the worker wrote, and what tools returned, was shown as a reply and as a result.
+    # Messages of the worker and of tools were already shown as replies and results.
     for message in (each for each in call.get("messages", []) if each["role"] in ("system", "user")):
         prompt = (message["role"], _text_of(message))
         attempts = shown.setdefault(prompt, [])
@@ -125,7 +125,7 @@ def _describe_outcome(outcome: dict[str, Any]) -> Iterator[str]:
 
 
 def _label_lines(label: str, text: str) -> Iterator[str]:
-    """The text with its label on the first line, and the others below it; nothing for an empty text."""
+    """The lines of the text, the first with the label; nothing for an empty text."""
     text = text.strip()
     if not text:
         return

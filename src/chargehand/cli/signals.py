@@ -11,7 +11,7 @@ from chargehand.cli.progress_lines import Progress
 from chargehand.cli.screen import Screen
 from chargehand.runs.session import Session
 
-# Asked to stop now, the process is gone after this long whatever is stuck; the record holds what was done.
+# After an order to stop now, the process ends after this time even if something hangs. The record has all results.
 LAST_GRACE_S = 1.0
 
 
@@ -35,7 +35,7 @@ class Signals:
 
     @property
     def exit_code(self) -> int | None:
-        """128 + the first signal, once there was one."""
+        """128 + the first signal; None before it."""
         return 128 + self._received[0] if self._received else None
 
     def watch(self, task: asyncio.Task[Any]) -> None:

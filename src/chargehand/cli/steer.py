@@ -72,7 +72,7 @@ _DONE = {
 
 
 def report_verdict(sent: SentOrder) -> int:
-    """Say what became of an order; the exit code."""
+    """Print the verdict on an order and return the exit code."""
     out = screen()
     match sent.verdict:
         case "accepted":

@@ -114,7 +114,7 @@ def _commands(name: str, places: Mapping[str, str | None]) -> list[list[str]]:
 
 
 def _run_cases(folder: Path) -> list[dict[str, Any]]:
-    """The cases for the whole team; `eval` reports what is wrong with others."""
+    """The cases for the whole team. Invalid cases are left out, because `eval` reports them."""
     import json
     from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""`worker`: carries out steps of runs on Temporal until it is asked to end."""
+"""`worker`: carries out steps of runs on Temporal until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def worker(
 
 
 def _address(given: str | None) -> tuple[str, int] | None:
-    """Host and port; this machine alone unless a host is named."""
+    """Host and port; only this machine unless a host is given."""
     from chargehand.errors import UsageError
 
     if given is None:

@@ -38,7 +38,7 @@ def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) ->
     file = Path(f"chargehand-{name}.html") if output is None and form == "html" else Path(output or "-")
     to_stdout = str(file) == "-"
     check_writable(None if to_stdout else file)
-    # All of it is read before anything is written: half of a damaged record is not exported.
+    # The whole record is read before anything is written, so that a damaged record is not half exported.
     if not sum(1 for _ in runs.events(name)) and runs.owner(name) is None:
         out.say(f"{name} was stopped before anything of it was recorded.")
     parts = export_run(runs, name, form, out.redactor, content=content)

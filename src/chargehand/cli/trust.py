@@ -1,4 +1,4 @@
-"""`trust`: a folder is added to, removed from or listed among those whose files may set what needs trust."""
+"""`trust`: adds, removes and lists the folders whose files may set what needs trust."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def trust(folder: str | None, remove: bool, listing: bool) -> None:
 
 
 def _pin_servers(folder: Path, registry: TrustRegistry, out: Screen) -> None:
-    """Trust the tools of the MCP servers that files in the folder name, and say which those are."""
+    """Trust the tools of the MCP servers that files in the folder name, and print them."""
     named = [*folder.glob("*.toml"), *folder.glob("*/team.toml")]
     if not any("[mcp." in path.read_text("utf-8", "replace") for path in named):
         return

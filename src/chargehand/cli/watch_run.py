@@ -1,4 +1,4 @@
-"""One run, watched: progress on stderr, signals to the session; its report is printed and gives the exit code."""
+"""Watches one run: progress on stderr, signals to the session. Its report is printed and gives the exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ R_co = TypeVar("R_co", bound="Report | HasReport", covariant=True)
 
 
 class Start(Protocol[R_co]):
-    """Starts or continues a run: of a supervisor, which returns a Report, or of an app."""
+    """Starts or continues a run, either of a supervisor, which returns a Report, or of an app."""
 
     def __call__(
         self, *, on_event: Listener, on_draft: OnDraft | None, on_session: OnSession, person: Person | None, stay: bool
@@ -94,7 +94,7 @@ def watch(
     app: App | None = None,
     view: RunState | None = None,
 ) -> int:
-    """`app` is the one that began the run, if one did."""
+    """`app` is the app that began the run, if any."""
     out = screen()
     supervisor.say = out.say
     result: HasReport | None = None
@@ -119,7 +119,7 @@ def watch(
 
 
 def gate(result: HasReport, code: int, screen: Screen) -> int:
-    """The exit code: that of the run, unless it ended with a result that is to fail."""
+    """The exit code: the code of the run, or 1 if its result fails the gate."""
     if code not in (0, 3) or (failed := result.failed_gate) is None:
         return code
     screen.complain(failed)
@@ -127,7 +127,7 @@ def gate(result: HasReport, code: int, screen: Screen) -> int:
 
 
 def _person_at_terminal(screen: Screen, progress: Progress) -> Person | None:
-    from chargehand.cli.ask_person import Terminal  # nobody is asked in a script
+    from chargehand.cli.ask_person import Terminal  # not needed in a script, where nobody is asked
 
     return Terminal(screen, progress) if Terminal.is_available() else None
 
@@ -143,7 +143,7 @@ def make_progress(screen: Screen, view: RunState) -> Progress:
 
 
 def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, output: Path | None) -> None:
-    """The answer to stdout or the file, once; everything else about it to stderr."""
+    """Write the answer once, to stdout or the file, and everything else to stderr."""
     text = _text(report, screen, as_json=as_json, as_data=as_data)
     if text is not None and output is not None:
         write_file(output, text)
@@ -161,9 +161,9 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
 
 
 def _text(report: Report, screen: Screen, *, as_json: bool, as_data: bool) -> str | None:
-    """The text to print, without secrets; None when there is no result of the kind that was asked for.
+    """The text to print, without secrets; None when there is no result of the requested kind.
 
-    From the answer and its data only what is certainly a secret is removed: they are what was asked for.
+    The user asked for the answer and its data: only what is certainly a secret is removed from them.
     """
     answer = screen.redactor.redact_delivered(report.answer)
     data = screen.redactor.redact_delivered(report.data)
