@@ -1,4 +1,4 @@
-"""Folds over a run's events: its state as it happens, and its record as JSON, JSON lines, spans, a page, a graph."""
+"""The events of a run -> its live state, and its record as JSON, JSON lines, spans, a page or a graph."""
 
 from __future__ import annotations
 

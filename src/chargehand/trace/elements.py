@@ -1,4 +1,4 @@
-"""Words and JSON -> pieces of HTML, each escaped where it is put in."""
+"""Text and JSON -> pieces of HTML, each escaped where it is inserted."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ from chargehand.trace.run_state import RunState
 
 
 def describe_event(event: Event, view: RunState) -> str | None:
-    """The event in words; None for those only -v shows. Events of a nested supervisor begin with its task."""
+    """The event in words; None for events that only -v shows. The text for a nested supervisor begins with its task."""
     words = _describe(event, view)
     return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
 
@@ -148,7 +148,7 @@ def _describe_order(order: str, event: Event) -> str:
 
 
 def sent_again(retry: Decided) -> str:
-    """For which time a call is sent again, when, if not at once, and why."""
+    """The number of the retry, its delay if it is not immediate, and the reason."""
     after: float = retry.value["after_s"]
     number = retry.key.rpartition("/")[2]
     return f"sent again ({number}){f' in {duration(after)}' if after >= 1 else ''}: {retry.reason}"
@@ -161,12 +161,13 @@ def detail(event: Event) -> str:
     return f"{event.kind} {event.task or ''} {words}"
 
 
-# From so many tasks on it is worth saying how many are left, and from so many ended ones how long they may take.
+# From the first number of tasks on, the remaining tasks are reported. From the second number of ended tasks on, the
+# remaining time is reported too.
 _FEW_TASKS, _ENOUGH_TASKS = 10, 3
 
 
 def progress_words(view: RunState, at: float) -> str:
-    """`12 of 21, about 40 s left`, by how long the ended tasks took; empty where there are only a few."""
+    """`12 of 21, about 40 s left`, estimated from the ended tasks; empty if there are only a few tasks."""
     counts = view.counts()
     total = len(view.tasks)
     ended = sum(counts.get(status, 0) for status in ("done", "failed", "escalated", "skipped"))

@@ -15,7 +15,7 @@ Blobs = Callable[[Iterable[str]], dict[str, bytes]]
 
 
 def to_jsonl(events: Iterable[Event], redactor: Redactor) -> Iterator[str]:
-    """One line per event, ended by a newline, made as it is asked for."""
+    """One line per event, with a newline at its end, made lazily."""
     for event in events:
         yield dump_json(redactor.json(event.to_json())) + "\n"
 
@@ -40,7 +40,7 @@ def to_json(events: Iterable[Event], blobs: Blobs, redactor: Redactor) -> dict[s
 
 
 def summary(view: RunState) -> dict[str, Any]:
-    """The run in figures, task by task."""
+    """The figures of the run and of each task."""
     return {
         "status": view.status,
         "request": view.request,

@@ -1,7 +1,7 @@
 """Markdown that a model wrote -> HTML without scripts, forms or images.
 
 markdown-it parses and escapes. Raw HTML and entities are plain text, an image is a link. Links go to http,
-https, mailto and to places in the page. A definition (`[name]: url`) and indented text stay text: neither may
+https, mailto and to places in the page. A definition (`[name]: url`) and indented text stay text, so that neither can
 hide a citation.
 """
 
@@ -20,12 +20,12 @@ from chargehand.text.escaping import show_controls
 
 _LEFT_OUT = ["html_block", "html_inline", "image", "entity", "reference", "code"]
 _OUTSIDE = re.compile(r"https?://|mailto:", re.IGNORECASE)
-# The parser leaves out what is nested deeper; time grows with it.
+# The parser leaves out deeper nesting, because parsing time grows with depth.
 _DEEPEST = 12
 
 
 def to_html(text: str, anchors: Mapping[str, str] | None = None) -> str:
-    """The text as HTML. `[t3]` becomes a link to `anchors["t3"]`, a fragment of the page, where there is one."""
+    """The text as HTML. `[t3]` becomes a link to `anchors["t3"]`, a fragment of the page, if there is one."""
     shown = show_controls(text)
     parser = _parser()
     tokens = parser.parse(shown)
@@ -44,7 +44,7 @@ def to_html(text: str, anchors: Mapping[str, str] | None = None) -> str:
 def _parser() -> MarkdownIt:
     options = {"html": False, "xhtmlOut": False, "maxNesting": _DEEPEST}
     parser = MarkdownIt("commonmark", options).enable("table").disable(_LEFT_OUT)
-    # Every address is read as one here, and judged by `_Links`: of a link that may not be one the words remain.
+    # The parser accepts every address. `_Links` checks them, and keeps only the words of a link that is not allowed.
     parser.validateLink = lambda url: True
     return parser
 
@@ -52,7 +52,7 @@ def _parser() -> MarkdownIt:
 def _fit_into_page(token: Token) -> None:
     match token.type:
         case "heading_open" | "heading_close":
-            # The page has its own first two levels.
+            # The page uses the first two levels itself.
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
         case "th_open":
             token.attrs = {"scope": "col"}
@@ -66,7 +66,7 @@ def _fit_into_page(token: Token) -> None:
 
 
 class _Links:
-    """What may be a link becomes one: citations of tasks, and safe addresses."""
+    """Makes links of citations of tasks and of safe addresses, and of nothing else."""
 
     def __init__(self, anchors: Mapping[str, str]) -> None:
         self._anchors = anchors
@@ -111,7 +111,7 @@ class _Links:
         yield _words(text[end:])
 
     def _link_tasks(self, citation: Citation) -> Iterator[Token]:
-        """A task as a link, a range as its two ends, and what is neither as it is."""
+        """A task as a link, a range as links to its two ends, anything else unchanged."""
         for name in citation.names:
             if not name.tasks:
                 yield _words(f" [{name.text}]")

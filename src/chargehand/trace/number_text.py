@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-# A run is called faster than one call after the other from this factor on.
+# From this factor on, a run is reported as faster than its calls one after the other.
 LEAST_SPEEDUP = 1.1
 
 
@@ -21,7 +21,7 @@ def duration(seconds: float) -> str:
 
 
 def money(usd: float | None) -> str:
-    """Dollars with as many digits as say something; unknown is said, never shown as nothing."""
+    """Dollars with the digits that matter. An unknown amount is called unknown, never 0."""
     if usd is None:
         return "unknown"
     whole_cents = abs(usd - round(usd, 2)) < 0.00005
@@ -37,11 +37,11 @@ def moment(at: float) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """The text on one line of at most so many characters."""
+    """The text on one line of at most `most` characters."""
     line = " ".join(text[: most * 4].split())
     return line if len(line) <= most and len(text) <= most * 4 else line[: max(most - 1, 0)].rstrip() + "…"
 
 
 def share(part: int, whole: int) -> str:
-    """A part of a whole in percent, never rounded up to all of it."""
+    """A part of a whole in percent, never rounded up to 100 %."""
     return f"{min(part * 100 // whole, 100) if whole else 0} %"

@@ -1,8 +1,8 @@
 """Events -> the spans of a run as one OTLP/JSON document (ExportTraceServiceRequest), named as OpenTelemetry's GenAI
 conventions name them.
 
-All ids are made from the run and the keys in it: the same record gives the same document, and one that has grown the
-same ids. Texts of the run are left out unless they are asked for; secrets are left out in any case.
+All ids are made from the run and its keys: the same record gives the same document, and a longer record keeps the ids.
+Texts of the run are left out unless requested. Secrets are always left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from chargehand.values.trace_context import span_id_of, trace_id_of
 Data: TypeAlias = dict[str, Any]
 Operation = Literal["invoke_workflow", "plan", "invoke_agent", "chat", "execute_tool"]
 
-# What OpenInference calls each: viewers that go by it show others as unknown.
+# The OpenInference name of each operation. Viewers that use these names show any other span as unknown.
 _SORTS: dict[Operation, str] = {
     "invoke_workflow": "CHAIN",
     "plan": "CHAIN",
@@ -51,7 +51,7 @@ _ERROR = 2
 
 @dataclass(slots=True, eq=False)
 class OtlpSpan:
-    """A span while its run is read; an attribute that is None is left out."""
+    """A span while its run is read. Attributes that are None are left out."""
 
     id: str
     operation: Operation
@@ -60,14 +60,15 @@ class OtlpSpan:
     started: float
     ended: float
     attributes: Data
-    # The event that it began with.
+    # The number of the event that began it.
     seq: int
     open: bool = True
     # Spans of the same trace or another one, as trace id and span id.
     links: tuple[tuple[str, str], ...] = ()
-    # The span of another program that it is below, where it has no parent of its own.
+    # The parent span in another program, for a span without a parent here.
     caller: str | None = None
-    # The messages that a model was sent, by hash; read when the span is written, since by then they are on record.
+    # Hashes of the messages sent to a model. The messages are read when the span is written, because then they are
+    # recorded.
     messages: tuple[str, ...] = ()
     failed: bool = False
     message: str = ""
@@ -90,7 +91,7 @@ def to_otlp(
 
 
 def document_of(spans: list[Data], version: str, redactor: Redactor, resource: Data | None = None) -> Data:
-    """Spans as one document of OTLP; `resource` adds to what is said of the process."""
+    """Spans as one document of OTLP; `resource` adds attributes of the process."""
     about = describe_resource(version, redactor, resource)
     scope = {"scope": describe_scope(version), "spans": spans}
     return {"resourceSpans": [{"resource": about, "scopeSpans": [scope]}] if spans else []}
@@ -107,9 +108,9 @@ def describe_scope(version: str) -> Data:
 
 @dataclass(slots=True)
 class RunSpans:
-    """The fold: which spans of a run there are after the events applied so far.
+    """The spans of a run after the events applied so far.
 
-    Code that sends them during the run takes those that have ended, again and again.
+    Code that sends spans during the run repeatedly takes the ended ones.
     """
 
     blobs: Blobs
@@ -117,7 +118,7 @@ class RunSpans:
     content: bool
     run: str = ""
     version: str = ""
-    # The trace that the run is part of, as its record says, else one made from its id.
+    # The trace of the run: from its record, else made from its id.
     trace: str = ""
     # Spans that have begun, and those that have ended, since they were last taken.
     begun: list[OtlpSpan] = field(default_factory=list[OtlpSpan])
@@ -126,7 +127,7 @@ class RunSpans:
     opened: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
     first_root: OtlpSpan | None = None
     root: OtlpSpan | None = None
-    # By `t3/1` and by the key of the call; plans by the attempt whose team plans, "" for the run's own.
+    # Attempts by `t3/1`, calls by key, plans by the attempt whose team plans ("" for the plan of the run).
     attempts: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
     calls: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
     plans: dict[str, OtlpSpan] = field(default_factory=dict[str, OtlpSpan])
@@ -176,7 +177,7 @@ class RunSpans:
                 pass
 
     def close_all(self) -> None:
-        """End what is still open with the last event of its session, and no span before one that it holds."""
+        """End open spans at the last event of their session, and no span before its children."""
         for span in [*self.opened.values()]:
             self._end(span)
             span.attributes["chargehand.unfinished"] = True
@@ -221,7 +222,7 @@ class RunSpans:
                 self.root.attributes["input.value"] = _text(body.request, "text")
 
     def _note_caller(self, root: OtlpSpan, trace: Data) -> None:
-        """A caller in another trace than the run's is a link: it continued a run that others began."""
+        """A caller in another trace becomes a link: it continued a run that another caller began."""
         caller, its_trace = _text(trace, "parent") or None, _text(trace, "caller_trace") or self.trace
         if caller is not None and its_trace == self.trace:
             root.caller = caller
@@ -233,7 +234,7 @@ class RunSpans:
         if root is None:
             return
         for span in [*self.opened.values()]:
-            if span is not root:  # what nobody waited for ends with the session
+            if span is not root:  # unfinished spans end with the session
                 self._end(span)
                 span.attributes["chargehand.unfinished"] = True
         self._end(root)
@@ -244,7 +245,7 @@ class RunSpans:
             root.attributes["output.value"] = _text(ended.report or {}, "answer") or None
 
     def _plan(self, event: Event, scope: str) -> OtlpSpan | None:
-        """The span of the planning under way, begun if need be; None once that team's plan was approved."""
+        """The span of the current planning, begun if necessary; None after the plan of that team was approved."""
         if scope in self.approved:
             return None
         if scope not in self.plans:
@@ -318,7 +319,7 @@ class RunSpans:
             span.attributes["gen_ai.tool.call.result"] = result.get("text")
 
     def _reuse_call(self, event: Event, reused: Reused) -> None:
-        """A moment without usage: nothing was called."""
+        """A span without duration and usage, because nothing was called."""
         reply = _part(reused.result, "reply")
         of_model = "reply" in reused.result
         operation: Operation = "chat" if of_model else "execute_tool"
@@ -358,7 +359,7 @@ class RunSpans:
         return span
 
     def _around(self, event: Event, *, itself: bool) -> OtlpSpan | None:
-        """The open attempt that the event is of, else the nearest that its team is in, else the session."""
+        """The open attempt of the event, else the nearest attempt around its team, else the session."""
         if event.task is not None:
             if not itself and (span := self.attempts.get(f"{event.task}/{event.attempt}")) is not None:
                 return span
@@ -376,7 +377,7 @@ class RunSpans:
         return span
 
     def write(self, span: OtlpSpan) -> Data:
-        """A span as OTLP has it."""
+        """A span in the form of OTLP."""
         attributes = {
             "gen_ai.operation.name": span.operation,
             "openinference.span.kind": _SORTS[span.operation],
@@ -453,7 +454,7 @@ def _any_value(value: Any, redactor: Redactor) -> Data:
         case bool():
             return {"boolValue": value}
         case int():
-            return {"intValue": str(value)}  # 64 bits are text in the JSON of protocol buffers
+            return {"intValue": str(value)}  # 64-bit integers are strings in the JSON of protocol buffers
         case float():
             return {"doubleValue": value}
         case str():
@@ -465,5 +466,5 @@ def _any_value(value: Any, redactor: Redactor) -> Data:
 
 
 def nanoseconds(at: float) -> str:
-    # A float of seconds since 1970 is good to the microsecond.
+    # A float of seconds since 1970 is exact to the microsecond.
     return str(round(at * 1_000_000) * 1000)

@@ -1,7 +1,7 @@
 """Events -> metrics of a process as OTLP/JSON (ExportMetricsServiceRequest): tokens, cost, durations, queueing.
 
-Names, units and limits of buckets are those of OpenTelemetry's GenAI conventions; what they have no name for starts
-with `chargehand.`. Values add up from the start of the process, as collectors expect it unless they are told otherwise.
+Names, units and limits of buckets are those of OpenTelemetry's GenAI conventions; names that are missing there start
+with `chargehand.`. Values are cumulative from the start of the process, which is the default of collectors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 _CUMULATIVE = 2
 _TOKEN_BOUNDS = tuple(float(4**power) for power in range(14))
 _SECOND_BOUNDS = tuple(0.01 * 2**power for power in range(14))
-# A process that names ever new models or tools keeps so many series of a metric at the most.
+# The most series that a process keeps, even if it names new models or tools all the time.
 _MOST_SERIES = 2_000
 
 _TOKENS = "gen_ai.client.token.usage"
@@ -62,11 +62,11 @@ class _Series:
 
 @dataclass(slots=True)
 class ProcessMetrics:
-    """What the runs of one process used so far. Belongs to one thread."""
+    """The metrics of all runs of one process so far. Belongs to one thread."""
 
     started: float
     version: str = ""
-    # Whether there is anything that was not written yet.
+    # Whether there are values that were not written yet.
     changed: bool = False
     _series: dict[tuple[str, Labels], _Series] = field(default_factory=dict[tuple[str, Labels], _Series])
     # (run, key) of a call under way -> its labels; run -> its team and when its session began.
@@ -97,7 +97,7 @@ class ProcessMetrics:
                 pass
 
     def forget(self, run: str) -> None:
-        """A session is over: what it left under way never ends."""
+        """Drop a run whose session is over, with its calls that will never end."""
         self._runs.pop(run, None)
         for call in [each for each in self._calls if each[0] == run]:
             del self._calls[call]
@@ -125,7 +125,7 @@ class ProcessMetrics:
         self.changed = True
 
     def write(self, now: float, redactor: Redactor, resource: Data | None = None) -> Data:
-        """All of it as one document."""
+        """All metrics as one document."""
         self.changed = False
         points: dict[str, list[Data]] = {}
         for (name, labels), series in self._series.items():

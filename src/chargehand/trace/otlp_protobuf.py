@@ -1,6 +1,6 @@
-"""Documents of OTLP as JSON -> the same as protocol buffers: some viewers take nothing else.
+"""Documents of OTLP as JSON -> the same as protocol buffers: some viewers accept nothing else.
 
-The fields that we write are few and never change their numbers, so a table of them is enough.
+Only a few fields are written, and their numbers never change, so a table of them is enough.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Field: TypeAlias = tuple[int, Kind | str]
 
 _SCALARS = frozenset({"text", "id", "number", "flag", "fixed", "double"})
 _ATTRIBUTE = "KeyValue"
-# Message -> name in JSON -> its number, and its kind or the message that it is.
+# Message -> field name in JSON -> its number, and its kind or its message.
 _MESSAGES: dict[str, dict[str, Field]] = {
     "Document": {"resourceSpans": (1, "ResourceSpans"), "resourceMetrics": (1, "ResourceMetrics")},
     "ResourceSpans": {"resource": (1, "Resource"), "scopeSpans": (2, "ScopeSpans")},
@@ -92,7 +92,7 @@ def _message(name: str, data: dict[str, Any]) -> bytes:
             several = cast("list[Any]", value) if isinstance(value, list) else [value]
             parts += [_with_length(number, _message(kind, each)) for each in several]
         elif isinstance(value, list):
-            # Numbers in a row are packed.
+            # Repeated numbers are packed.
             parts.append(_with_length(number, b"".join(_eight_bytes(kind, each) for each in cast("list[Any]", value))))
         else:
             parts.append(_scalar(number, kind, value))
@@ -106,7 +106,7 @@ def _scalar(number: int, kind: str, value: Any) -> bytes:
         case "id":
             return _with_length(number, bytes.fromhex(value))
         case "number" | "flag":
-            # A negative number has all 64 bits.
+            # A negative number is written with all 64 bits.
             return _varint(number << 3) + _varint(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
         case _:
             return _varint(number << 3 | 1) + _eight_bytes(kind, value)

@@ -1,8 +1,8 @@
-"""Events -> one self-contained page; and the same page, live, for a server to send.
+"""Events -> one self-contained page, and the same page for a server to send, with live updates.
 
-The page is drawn by the modules in `page/`. Packed into a file it brings them and its data along; from a server it
-loads them from there. Secrets are redacted as events come in, so that nothing behind this entry can leak one. The
-page's policy allows its own style and script and no request to another host.
+The page is drawn by the modules in `page/`. A page in a file contains the modules and its data; a page from a server
+loads them from the server. Secrets are redacted when events come in, so that no later code can leak one. The policy of
+the page allows its own style and script, and forbids requests to other hosts.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from chargehand.trace.run_state import RunState
 from chargehand.trace.task_detail import Messages, task_details
 
 MOST_EVENTS = 2_000
-# Characters that the details of all tasks may have together; tasks past it are listed without theirs.
+# The most characters for the details of all tasks together. Tasks beyond it are listed without details.
 ROOM = 8_000_000
-# In the order in which they need each other.
+# Each module comes after the modules that it imports.
 MODULES = (
     "dom.js", "words.js", "source.js", "clock.js", "timeline.js", "graph.js", "actions.js", "drawer.js", "questions.js",
     "report.js", "log.js", "run.js", "runs.js", "main.js",
@@ -50,8 +50,8 @@ def to_html(
 ) -> str:
     """The page in one file.
 
-    `status` is what is known from outside the record: a run whose process died is `interrupted`. `shown` are the parts
-    of the report that the command behind the run words in its own way, such as a review, whose findings come first.
+    `status` replaces the status on record: a run whose process died is `interrupted`. `shown` holds the parts of the
+    report that the app of the run words differently, such as a review, whose findings come first.
     """
     view = RunState()
     kept = [_redact(event, redactor) for event in events]
@@ -106,10 +106,10 @@ def _redact(event: Event, redactor: Redactor) -> Event:
 
 
 def _details(view: RunState, events: list[Event], messages: Messages | None, redactor: Redactor) -> dict[str, Data]:
-    """The tasks' details as far as there is room."""
+    """The details of the tasks, up to `ROOM` characters."""
     kept: dict[str, Data] = {}
     room = ROOM
-    # What did not go well is kept before the rest.
+    # Tasks that are not done come first.
     tasks = sorted(view.tasks.values(), key=lambda task: task.status == "done")
     for id, detail in task_details(tasks, events, messages or _none):
         clean = cast(Data, redactor.json(detail))
@@ -126,7 +126,7 @@ def _none(hashes: Iterable[str]) -> dict[str, bytes]:
 
 @cache
 def _script() -> str:
-    """The modules as one script: each in a function of its own, in the order in which they need each other."""
+    """The modules as one script: each in its own function, after the modules that it imports."""
     return "\n".join(['"use strict";', "const modules = {};", *map(_wrap, MODULES)])
 
 
@@ -148,7 +148,7 @@ def _hash(text: str) -> str:
 
 
 def _without_scripts(state: Data) -> str:
-    """What matters most, for readers without scripts; the page's own drawing replaces it."""
+    """The most important parts, for readers without scripts. The script of the page replaces them."""
     report = cast(Data, state["report"] or {})
     answer = report.get("answer_html") or '<p class="quiet">There is no answer on the record.</p>'
     gaps = "".join(

@@ -1,6 +1,5 @@
-"""A run's state -> JSON that the run page draws: all of it, or only what changed after an event.
-
-Texts are cut to what a list shows; a task's whole texts are its detail (`task_detail.py`).
+"""A run's state -> JSON that the run page draws: the whole state, or only what changed after an event. Texts are
+shortened for lists. The whole texts of a task are in its detail (`task_detail.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SEVERITIES = {"critical": 0, "warning": 1, "info": 2}
 
 
 def page_state(view: RunState, *, since: int = 0) -> Data:
-    """What the page shows. Of the tasks only those that an event after `since` touched; all the rest is whole."""
+    """What the page shows: only the tasks that an event after `since` touched, and everything else in full."""
     tasks = arrange_tasks(view.tasks.values())
     known = {task.id: task_link(task.id) for task in tasks}
     state: Data = {
@@ -67,7 +66,7 @@ def page_state(view: RunState, *, since: int = 0) -> Data:
 
 
 def possible_orders(status: str) -> list[str]:
-    """What may be ordered of a run with this status: the page offers it."""
+    """The orders that the page offers for a run with this status."""
     if status in FINISHED or status == "cancelled":
         return ["restart"]
     return [*(["pause"] if status == "running" else []), "stop", "restart", "tell"]
@@ -142,7 +141,7 @@ def _report(view: RunState, links: dict[str, str]) -> Data | None:
     answer = str(report.get("answer") or "")
     listed = cast(list[Any], report.get("findings") or [])
     findings = [cast(Data, finding) for finding in listed if isinstance(finding, dict)]
-    # Most severe first, else as they come: of many, the page has the most severe.
+    # Most severe first, otherwise in their order. If there are too many, the page has the most severe.
     findings.sort(key=lambda finding: _SEVERITIES.get(str(finding.get("severity")), len(_SEVERITIES)))
     speedup = cast(Data, report.get("timing") or {}).get("speedup")
     provenance = cast(Data, report.get("provenance") or {})

@@ -15,7 +15,7 @@ NODE_WIDTH, NODE_HEIGHT = 172, 52
 LAYER_GAP, ROW_GAP = 56, 18
 # A longer layer becomes a block of columns, so that a wide plan does not make an endless page.
 LONGEST_COLUMN = 12
-# In a plan as text, so many characters of an instruction are shown at least.
+# In a plan as text, at least this many characters of an instruction are shown.
 _LEAST_ROOM = 24
 
 
@@ -26,7 +26,7 @@ class GraphNode(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """From a task to one that depends on it, through the points between."""
+    """An edge from a task to a task that depends on it, through the points between them."""
 
     source: str
     target: str
@@ -92,7 +92,7 @@ def to_text(plan: Plan, width: int = 100) -> str:
 
 
 def _after(tasks: list[str], room: int) -> str:
-    """The tasks that a task waits for; of many only as many as there is room for."""
+    """The tasks that a task waits for; only as many as there is room for."""
     if not tasks:
         return ""
     for count in range(len(tasks), 0, -1):
@@ -103,7 +103,7 @@ def _after(tasks: list[str], room: int) -> str:
 
 
 def layout(plan: Plan) -> Layout:
-    """Where each task goes on a page. A long edge has a place in each layer it crosses, to run between tasks."""
+    """The position of each task on a page. A long edge has a place in each layer it crosses, between tasks."""
     layers, chains = _layers(plan)
     centres: dict[str, tuple[float, float]] = {}
     columns = [_columns(layer) for layer in layers]
@@ -127,7 +127,7 @@ def layout(plan: Plan) -> Layout:
 
 
 def _layers(plan: Plan) -> tuple[list[list[str]], list[list[str]]]:
-    """Names by layer, each near what it follows, and each edge as the chain of names it runs through."""
+    """Names by layer, each near the tasks it depends on, and each edge as the chain of names it passes."""
     layers: list[list[str]] = []
     level_of: dict[str, int] = {}
     before: dict[str, list[str]] = {}

@@ -16,12 +16,12 @@ Data = dict[str, Any]
 
 @plain_class(eq=True)
 class Tally:
-    """Tokens and money added up; `usd` is None once any price is unknown, never 0 instead."""
+    """Tokens and money added up; `usd` is None, not 0, once any price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    # Tokens of calls whose usage was not reported, counted at what was reserved for them.
+    # Tokens of calls without reported usage: the tokens reserved for them are counted.
     estimated_tokens: int = 0
     usd: float | None = 0.0
     calls: int = 0
@@ -62,14 +62,14 @@ class CallView:
     output_tokens: int = 0
     cached_tokens: int = 0
     usd: float | None = None
-    # Seconds it took, without those that it waited for budget, for a slot and between transport retries.
+    # Duration in seconds, without waits for budget, for a slot and between transport retries.
     seconds: float = 0.0
     waiting_s: float = 0.0
     error: str | None = None
     # More than 1: the same bytes were sent again after a crash or a transport error.
     sends: int = 1
     estimated: bool = False
-    # The last a program has said of what it is doing.
+    # The last progress line of a program.
     says: str = ""
     reused: bool = False
 
@@ -108,12 +108,12 @@ class TaskState:
     outcome: Data | None = None
     # Every call so far came from an earlier run's record.
     reused: bool = False
-    # The last event that was about it.
+    # The number of the last event about it.
     seq: int = 0
 
     @property
     def counted(self) -> Data:
-        """The usage in its outcome, once it has ended: what attempts before a restart used is not in it."""
+        """The usage in the outcome of an ended task, without the usage of attempts before a restart."""
         usage: Any = self.outcome.get("usage") if self.outcome is not None else None
         return cast(Data, usage) if isinstance(usage, dict) else {}
 
@@ -129,10 +129,10 @@ class TaskState:
         return self.counted.get("usd", self.usage.usd)
 
     def worked_seconds(self, now: float | None = None) -> float:
-        """The time of a task: seconds that its calls took, those in flight up to `now`.
+        """The seconds that the calls of a task took; calls in flight count up to `now`.
 
-        Not in it are the time between sessions and the time it waited for a slot, for budget or for a person. Of a task
-        that has ended it is `usage.seconds` of its outcome.
+        The time between sessions and waits for a slot, for budget or for a person do not count. For an ended task it is
+        `usage.seconds` of its outcome.
         """
         if seconds := self.counted.get("seconds"):
             return float(seconds)
@@ -142,12 +142,12 @@ class TaskState:
 
     @property
     def depth(self) -> int:
-        """How many teams it is inside of, the run's own not counted."""
+        """How many teams the task is nested in, without the team of the run."""
         return len(TaskPath.parse(self.id).around)
 
     @property
     def label(self) -> str:
-        """Its id as its own team has it, for where the tasks around it are shown as well."""
+        """The id within its own team, for displays that also show the tasks around it."""
         if not self.depth:
             return self.id
         _, attempt, name = self.id.rsplit("/", 2)
@@ -155,7 +155,7 @@ class TaskState:
 
 
 def arrange_tasks(tasks: Iterable[TaskState]) -> list[TaskState]:
-    """The same in the same order, but those of a nested team right after the task that their team does."""
+    """The same tasks in the same order, but tasks of a nested team directly after the task of that team."""
     known = {task.id: task for task in tasks}
     below: dict[str, list[TaskState]] = {}
     for task in known.values():
@@ -177,7 +177,7 @@ class SessionView:
     started: float
     ended: float
     resumed: bool = False
-    # How long it only waited for a person.
+    # Seconds in which it only waited for a person.
     parked_s: float = 0.0
 
     @property

@@ -1,7 +1,7 @@
-"""Events -> the state of a run, one event at a time: what the live display shows, and what every export is made from.
+"""Events -> the state of a run, one event at a time: the source of the live display and of every export.
 
-`RunState.apply` costs the same however long the run is, and passes over what it does not know: additive changes within
-an event version must not break an older reader.
+The cost of `RunState.apply` does not grow with the run. It ignores what it does not know: additive changes within an
+event version must not break an older reader.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from chargehand.values.plan import Plan, Task
 
 @plain_class(eq=True)
 class RunState:
-    """What is known of a run after the events applied so far. Only `apply` writes it."""
+    """What is known about a run after the events applied so far. Only `apply` writes it."""
 
     run: str = ""
     status: str = "running"
@@ -68,7 +68,7 @@ class RunState:
     team: str = ""
     plan: Plan | None = None
     strategy: str = ""
-    # In plan order; tasks that come later (extension, split) after those.
+    # In plan order, followed by tasks that were added later (extension, split).
     tasks: dict[str, TaskState] = field(default_factory=dict[str, TaskState])
     # The calls that belong to no task: planning, routing, synthesis.
     calls: list[CallView] = field(default_factory=list[CallView])
@@ -81,24 +81,24 @@ class RunState:
     contradictions: list[Data] = field(default_factory=list[Data])
     gaps: list[Data] = field(default_factory=list[Data])
     sessions: list[SessionView] = field(default_factory=list[SessionView])
-    # When a session only waited for a person or for a provider, from and to.
+    # Start and end of each time when a session only waited for a person or for a provider.
     idle: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     rerun_of: str | None = None
-    # The run that it was forked from, and the task at which, or None.
+    # The run that it was forked from and the task of the fork, or None.
     forked_from: Data | None = None
-    # What may be spent, as Budget JSON, and the seconds it may take.
+    # The limits of the run: Budget JSON, and the seconds it may take.
     budget: Data = field(default_factory=dict[str, Any])
     deadline_s: float | None = None
     tool_calls: int = 0
     synthesis_started: float | None = None
     started: float | None = None
     ended: float | None = None
-    # The provider that the run waits for in this process, and until when; None while it waits for none.
+    # The provider that the run waits for in this process, and until when; None while it does not wait for a provider.
     waiting: Data | None = None
     # Report JSON, once the run has ended.
     report: Data | None = None
     seq: int = 0
-    # The last event that changed which tasks there are.
+    # The number of the last event that added tasks.
     plan_seq: int = 0
     # Every call by key, so that a reply finds its call.
     by_key: dict[str, CallView] = field(default_factory=dict[str, CallView], repr=False, compare=False)
@@ -122,11 +122,11 @@ class RunState:
 
     @property
     def last_event(self) -> float | None:
-        """When the last session so far had its last event."""
+        """The time of the last event of the last session."""
         return self.sessions[-1].ended if self.sessions else None
 
     def counts(self) -> dict[TaskStatus, int]:
-        """How many tasks there are of each status that occurs."""
+        """The number of tasks by status."""
         counted = Counter(task.status for task in self.tasks.values())
         return {status: counted[status] for status in TASK_STATUSES if counted[status]}
 
@@ -285,7 +285,7 @@ def _task(view: RunState, event: Event, worker: str = "") -> TaskState | None:
 
 
 def _tasks_that_count(view: RunState, task: str | None, seq: int) -> Iterator[TaskState]:
-    """A task and those that it is a part of or nested in: as in outcomes, their usage has its usage."""
+    """A task and the tasks that it is part of or nested in. As in outcomes, their usage includes its usage."""
     for whole in () if task is None else TaskPath.parse(task).wholes:
         if (found := view.tasks.get(whole)) is not None:
             found.seq = seq
@@ -299,7 +299,7 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     else:
         view.sessions[-1] = session
     view.status, view.ended, view.report, view.waiting = "running", None, None, None
-    # This session's synthesis finds them again.
+    # The synthesis of this session finds them again.
     view.gaps, view.contradictions = [], []
     view.request = _text(started.request, "text") or view.request
     view.budget = _part(started.request, "budget") or view.budget
@@ -321,7 +321,7 @@ def _start_plan(view: RunState, approved: PlanApproved) -> None:
 
 
 def _add_tasks(view: RunState, tasks: list[Data], scope: str = "") -> None:
-    """`scope` is the attempt whose team the tasks are of, such as `t3/1`."""
+    """`scope` is the attempt whose team has these tasks, such as `t3/1`."""
     view.plan_seq = view.seq
     for data in tasks:
         id = within(scope, _text(data, "id")) if scope else _text(data, "id")
@@ -359,7 +359,7 @@ def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, 
 
 
 def _count_program(view: RunState, event: Event, call: CallView, used: Data) -> None:
-    """What a program says that it used of models."""
+    """Count the model usage that a program reports."""
     call.input_tokens, call.output_tokens = _count(used, "input_tokens"), _count(used, "output_tokens")
     call.cached_tokens, call.usd = _count(used, "cached_tokens"), _money(used, "usd")
     view.usage.add(call, call.usd)
@@ -390,9 +390,9 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     if used := _part(result, "used"):
         _count_program(view, event, call, used)
     if call.kind == "tool" or result.get("cut"):
-        return  # what a call that was cut off may have used is counted where its budget is settled
+        return  # the usage of an interrupted call is counted when its budget is settled
     _count_usage(call, result)
-    # A call that failed without a reply has no price to be unknown.
+    # A call that failed without a reply costs nothing, so its price is not unknown.
     usd = call.usd if result.get("reply") is not None else call.usd or 0.0
     view.usage.add(call, usd)
     for task in _tasks_that_count(view, event.task, event.seq):
@@ -423,7 +423,7 @@ def _settle(view: RunState, settled: BudgetSettled) -> None:
     if not settled.estimated:
         return  # the reply itself says what was used
     view.usage.estimate(settled.tokens, settled.usd)
-    # A call that was broken off has no reply that counts it: it is part of the total, and of no outcome.
+    # An interrupted call has no reply, so it is counted here: in the total, but in no outcome.
     view.usage.calls += settled.lost is not None
     if (call := view.by_key.get(settled.key)) is not None:
         call.estimated = True

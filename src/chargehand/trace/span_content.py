@@ -1,4 +1,4 @@
-"""Messages and replies of the record -> messages as OpenTelemetry's GenAI conventions write them."""
+"""Recorded messages and replies -> messages in the form of OpenTelemetry's GenAI conventions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _REASONS = {"end": "stop", "tools": "tool_call", "length": "length", "refused": 
 
 
 def input_messages(hashes: Iterable[str], found: dict[str, bytes]) -> list[Data]:
-    """What a model was sent; a message that the record has lost is left out."""
+    """The messages sent to a model. A message that is missing in the record is left out."""
     read = (_read(found[each]) for each in hashes if each in found)
     return [{"role": str(message.get("role", "user")), "parts": _parts(message)} for message in read]
 
 
 def output_messages(reply: Data) -> list[Data] | None:
-    """What it replied; None if there was no reply."""
+    """The reply of a model; None if there was none."""
     if not reply:
         return None
     reason = _REASONS.get(str(reply.get("stop", "end")), "stop")

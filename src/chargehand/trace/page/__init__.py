@@ -1,1 +1,1 @@
-"""The run page: static modules, a style sheet and the frame they are put in."""
+"""The run page: static modules, a style sheet and the HTML frame around them."""
