@@ -1,6 +1,6 @@
 """Labelled cases and candidates -> figures with intervals: routing, plans, workers, synthesis and whole runs.
 
-suite -> items (case x candidate x repeat) -> results, each on disk as it comes -> evaluation -> verdict, page
+suite -> items (case x candidate x repeat) -> results, each stored when it arrives -> evaluation -> verdict, page
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from chargehand.evaluation.summary import Evaluation, better, figures, metric_na
 from chargehand.trace.number_text import several, short
 from chargehand.values.base import Value
 
-# A judge gives the same answer a few points more or less from one time to the next.
+# Scores of a judge for the same answer vary by a few points.
 JUDGED_TOLERANCE = 0.05
 _ROUNDING = 1e-9
 
@@ -20,24 +20,24 @@ _ROUNDING = 1e-9
 class Regression(Value):
     candidate: str
     kind: Kind
-    # One of both: a figure of all cases, or a case.
+    # Exactly one is set: a figure of all cases, or one case.
     metric: str | None = None
     case: str | None = None
     message: str
 
 
 class BaselineVerdict(Value):
-    """What became worse. `compared` counts cases both have; a candidate without a counterpart is in `unknown`."""
+    """What became worse. `compared` counts the shared cases; a candidate without a counterpart is in `unknown`."""
 
     regressions: tuple[Regression, ...] = ()
-    # A judge's figures that fell over too few cases to rule out the judge's own variation: not regressions.
+    # Lower scores of a judge over too few cases to rule out the judge's own variation: not regressions.
     unclear: tuple[Regression, ...] = ()
     compared: int = 0
     unknown: tuple[str, ...] = ()
 
 
 def against(now: Evaluation, baseline: Evaluation) -> BaselineVerdict:
-    """Only cases both have count, so that a suite may grow. A baseline's only candidate is compared with all."""
+    """Only shared cases count, so that a suite may grow. If a baseline has one candidate, all are compared with it."""
     names = [candidate.name for candidate in baseline.candidates if not candidate.is_plain]
     found: list[tuple[Regression, bool]] = []
     unknown: list[str] = []
@@ -66,7 +66,7 @@ def against(now: Evaluation, baseline: Evaluation) -> BaselineVerdict:
 
 
 def _find_worse(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[tuple[Regression, bool]]:
-    """Figures that got worse, and whether that is sure."""
+    """Figures that got worse, and whether that is certain."""
     for kind in KINDS:
         now = [result for result in ours if result.kind == kind]
         before = [result for result in theirs if result.kind == kind]
@@ -81,7 +81,7 @@ def _find_worse(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> 
 def _worse(
     kind: Kind, metric: str, now: Sequence[Result], before: Sequence[Result], *, judged: bool
 ) -> tuple[str, int] | None:
-    """In words and over how many cases a figure got worse, case by case; None where that may be chance."""
+    """A message that a figure got worse, and the number of cases; None if it may be chance."""
     ours, theirs = figures(kind, metric, now), figures(kind, metric, before)
     change = difference(theirs, ours)
     if change is None:
@@ -102,7 +102,7 @@ def _worse(
 
 
 def _no_longer(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[Regression]:
-    """Cases that passed every check by code, whatever a judge said, and now fail one of them."""
+    """Cases that passed every check by code and now fail one of them. Verdicts of a judge do not count."""
     passed: dict[str, bool] = {}
     for result in theirs:
         passed[result.case] = passed.get(result.case, True) and not result.failed_by_code

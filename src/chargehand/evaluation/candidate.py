@@ -1,4 +1,4 @@
-"""What is tried: a team with its models, or one plain call. A fingerprint covers what could change an answer."""
+"""A candidate: a team with its models, or one plain call. Its fingerprint covers all that could change an answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLAIN_CALL = "one plain call"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`settings` are those the team works with, its own laid over them; `judge` judges rubrics, None is its own."""
+    """`settings` include those of the team. `judge` is the model that judges rubrics; None for its own scorer."""
 
     name: str
     team: Team
@@ -40,7 +40,7 @@ class Candidate:
         return self.settings.model
 
     def models(self) -> Models:
-        """Clients for one case, so that every case finds a script as it is in its file."""
+        """Clients for one case, so that every case starts its script at the beginning."""
         return Models(self.settings.providers, os.environ, wide=self.settings.max_concurrent_set)
 
     def role_model(self, models: Models, role: Role, tier: Tier | None = None) -> SupervisorModel:
@@ -74,7 +74,7 @@ class Candidate:
 
 
 def plain_calls(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """One plain call with the model of each candidate, each model once: what a team has to be better than."""
+    """One plain call with the model of each candidate, each model once, as the minimum that a team has to beat."""
     by_model = {each.settings.model: each for each in reversed(candidates)}
     several = len(by_model) > 1
     return [

@@ -47,7 +47,7 @@ class Number(Value):
 
 
 class Count(Value):
-    """How many there may be, and whose they must be."""
+    """How many there may be, and the tasks that they must include."""
 
     min: int = Field(default=0, ge=0)
     max: int | None = Field(default=None, ge=0)
@@ -78,7 +78,7 @@ class WorkerExpectation(_Expectation):
 
 
 class AnswerExpectation(_Expectation):
-    """What a synthesis is to say. Contradictions and gaps are counted as the report lists them."""
+    """What a synthesis should say. Contradictions and gaps are counted as the report lists them."""
 
     contains: Words = ()
     lacks: Words = ()
@@ -104,7 +104,7 @@ class _Case(Value):
 
 
 class RoutingCase(_Case):
-    """A request and the worker it is for. A secondary worker is checked where the case names one, else counted."""
+    """A request and the worker it is for. A secondary worker is checked if the case names one, else counted."""
 
     kind: Literal["routing"] = "routing"
     request: Text
@@ -118,7 +118,7 @@ class RoutingCase(_Case):
 
 
 class PlanCase(_Case):
-    """A request and a good plan for it; it passes with a score of `at_least`."""
+    """A request and a good plan for it. It passes with a score of `at_least` or more."""
 
     kind: Literal["plan"] = "plan"
     request: Text
@@ -140,7 +140,7 @@ class WorkerCase(_Case):
 
 
 class SynthesisCase(_Case):
-    """Fixed outcomes, one for each task of the plan, to be made one answer of."""
+    """Fixed outcomes, one for each task of the plan, to combine into one answer."""
 
     kind: Literal["synthesis"] = "synthesis"
     request: str = ""
@@ -150,7 +150,7 @@ class SynthesisCase(_Case):
 
 
 class RunCase(_Case):
-    """A request from end to end; a plan given here is run as it is."""
+    """A request from end to end. If a plan is given, it is run unchanged."""
 
     kind: Literal["run"] = "run"
     request: Text
@@ -159,7 +159,7 @@ class RunCase(_Case):
     expect: RunExpectation
 
     def for_plain_call(self) -> RunCase | None:
-        """The case for one plain call, which has no tasks to cite or to compare; None where no answer is expected."""
+        """The case for one plain call, which has no tasks to cite or to compare; None if no answer is expected."""
         of_a_team = {"cites": (), "contradictions": None, "gaps": None}
         expect = self.expect.model_copy(update=of_a_team)
         stated = expect.contains or expect.lacks or expect.rubric

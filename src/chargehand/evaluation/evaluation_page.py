@@ -1,4 +1,4 @@
-"""An evaluation -> one self-contained page with plots: no script, nothing loaded from elsewhere."""
+"""An evaluation -> one self-contained page with plots: no script, no external resources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHARES = (
     "tasks_done",
 )
 
-# What a figure says, where its name alone does not.
+# The meaning of figures whose name is not enough.
 _MEANINGS = {
     "accuracy": "cases in which the right worker was chosen",
     "by_rule": "cases that a rule decided, without a model",
@@ -65,7 +65,7 @@ _MEANINGS = {
 
 
 def to_html(evaluation: Evaluation, verdict: BaselineVerdict | None = None) -> str:
-    """The page. What is in the evaluation is shown as it is: remove secrets first."""
+    """The page. It shows the evaluation unchanged: remove secrets first."""
     style = _asset("chargehand.trace.page", "style.css") + "\n" + _asset("chargehand.evaluation", "plots.css")
     policy = f"default-src 'none'; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     name = escape(short(evaluation.suite.name, 120))
@@ -167,7 +167,7 @@ def _plots(kind: Kind, found: Sequence[tuple[int, str, KindSummary]]) -> str:
 
 
 def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
-    """Passed against cost, once there are two to compare."""
+    """Quality against cost, if there are at least two candidates."""
     if len(found) < 2:
         return ""
     spending = [summary.metrics["usd"].estimate.mean for _, _, summary in found if "usd" in summary.metrics]
@@ -218,7 +218,7 @@ def _comparisons(evaluation: Evaluation) -> str:
 
 
 def _failed_cases(evaluation: Evaluation) -> str:
-    """First what failed, then what could not be tried: a reader looks for these."""
+    """First the failed results, then the cases that could not be tried."""
     failed = [result for result in evaluation.results if not is_pass(result)]
     failed.sort(key=lambda result: result.error is not None)
     if not failed:

@@ -25,7 +25,7 @@ NOTHING = Match(0.0, 0.0, 0.0)
 
 
 def match(given: Iterable[H], wanted: Iterable[H]) -> Match:
-    """How much of what is given is wanted, how much of what is wanted is given; nothing for nothing is perfect."""
+    """Precision, recall and F1 of the given items against the wanted items. Two empty lists match perfectly."""
     ours, theirs = Counter(given), Counter(wanted)
     if not ours and not theirs:
         return Match(1.0, 1.0, 1.0)
@@ -47,5 +47,5 @@ def edges(plan: Plan) -> list[tuple[str, str]]:
 
 
 def parallelism(plan: Plan) -> float:
-    """Tasks for each step of the longest chain: 1 for a chain, the number of tasks where none waits."""
+    """Tasks for each step of the longest chain: 1 for a chain, the number of tasks if no task waits."""
     return len(plan.tasks) / plan.depth if plan.tasks and plan.depth else 0.0

@@ -1,6 +1,6 @@
 """Figures -> drawings for the page: intervals side by side, expected against chosen workers, cost against quality.
 
-Colours come from the style sheet by class; every mark has its figure as text or title too, never colour alone.
+Colours come from the style sheet by class; every mark also has its figure as text or title.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROW = 22
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One interval: which candidate, by its number, and what was measured."""
+    """One interval: the number of its candidate, and the measurement."""
 
     label: str
     series: int
@@ -34,7 +34,7 @@ def number(value: float) -> str:
 
 
 def span(estimate: Estimate) -> str:
-    """`0.85 (0.75 to 0.95)`; the figure alone where there is no interval."""
+    """`0.85 (0.75 to 0.95)`; only the figure if there is no interval."""
     if estimate.low == estimate.high:
         return number(estimate.mean)
     return f"{number(estimate.mean)} ({number(estimate.low)} to {number(estimate.high)})"
@@ -87,7 +87,7 @@ def mark(series: int, x: float, y: float) -> str:
 
 
 def confusion(found: Confusion, label: str) -> str:
-    """Rows are expected, columns chosen; the darker a field, the larger its share of its row."""
+    """Rows are expected workers, columns chosen ones. The darker a field, the larger its share of its row."""
     size, left, top = 46, 170, 110
     workers, cells = found.workers, list[str]()
     for row, counts in enumerate(found.counts):
@@ -122,7 +122,7 @@ class Point:
 
 
 def scatter(points: Sequence[Point], across: str, up: str, label: str) -> str:
-    """Quality, from 0 to 1, against what it costs."""
+    """Quality, from 0 to 1, against cost."""
     width, height, left, bottom = 560, 260, 56, 216
     most = max((point.x for point in points), default=0.0) * 1.15 or 1.0
     marks = "".join(

@@ -1,4 +1,4 @@
-"""What came of one case with one candidate, once: checks, figures, and what it cost."""
+"""The result of one case with one candidate in one repeat: checks, figures and cost."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ UNTRIED: frozenset[ErrorKind] = frozenset(
 
 
 class Check(Value):
-    """One thing that was expected, and whether it was so. What code checks is the same every time."""
+    """One expectation, and whether it was met. A check by code gives the same result every time."""
 
     name: str
     passed: bool
     by: Literal["code", "judge"] = "code"
-    # 1 or 0 for a check by code; what the judge gave otherwise.
+    # 1 or 0 for a check by code; otherwise the score from the judge.
     score: float = Field(ge=0, le=1)
-    # What was found instead, or what the judge said.
+    # The actual value, or the reason from the judge.
     said: str = ""
 
 
 class _Trial(Value):
-    """What trying a case gave."""
+    """What a trial of a case gave."""
 
     checks: tuple[Check, ...] = ()
     metrics: dict[str, float] = Field(default_factory=dict)
     # Routing: the worker that was expected and the one that was chosen.
     expected: str | None = None
     chosen: str | None = None
-    # The beginning of what was answered.
+    # The beginning of the answer.
     answer: str = ""
     usage: Usage = Field(default_factory=Usage)
     seconds: float = 0.0
-    # The run on the record, for `chargehand show`.
+    # The recorded run, for `chargehand show`.
     run: str | None = None
     # Why the case could not be tried.
     error: Fault | None = None
 
     @property
     def judged(self) -> bool:
-        """Whether a model's verdict counts for whether it passed."""
+        """Whether passing depends on the verdict of a model."""
         return any(check.by == "judge" for check in self.checks)
 
     @property
@@ -68,7 +68,7 @@ class Result(_Trial):
 
 
 class Tried(_Trial):
-    """The same before it is a result under a key."""
+    """A trial before it becomes a result with a key."""
 
     # None: the mean of the checks.
     score: float | None = None

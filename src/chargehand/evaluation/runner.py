@@ -1,4 +1,4 @@
-"""Suite and candidates -> results: what is missing is tried, several cases at once, each result on disk as it comes."""
+"""Suite and candidates -> results: missing ones are measured, several at once, each stored when it arrives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One measurement: a case, a candidate, and which time it is."""
+    """One measurement: a case, a candidate, and the number of the repeat."""
 
     placed: Placed
     candidate: Candidate
@@ -35,7 +35,7 @@ OnResult = Callable[[Result], None]
 
 
 def items(suite: Suite, candidates: Sequence[Candidate], repeat: int) -> list[Item]:
-    """Everything to measure, all candidates of a case together; one plain call answers only whole runs."""
+    """Everything to measure, all candidates of a case together; plain calls are tried only with whole runs."""
     prints = {candidate.name: candidate.fingerprint for candidate in candidates}
     return [
         Item(placed, candidate, number, f"{placed.digest[:16]}/{prints[candidate.name]}/{number}")
@@ -51,7 +51,7 @@ def suits_plain_call(placed: Placed) -> bool:
 
 
 def store_of(suite: Suite, home: Path) -> Store:
-    """Where the results of this suite are kept, however it grows: keys say what was measured."""
+    """The store for the results of this suite. It stays the same when the suite grows: keys say what was measured."""
     return Store(home / "evals" / f"{suite.place}.jsonl")
 
 
@@ -66,13 +66,13 @@ def _counts(result: Result | None) -> bool:
 
 
 def _rename_result(result: Result, item: Item) -> Result:
-    """A result as this suite calls its case: ids, files and lines may have changed since."""
+    """A result with the present id, file and line of its case, which may have changed since."""
     where = {"case": item.placed.id, "file": item.placed.file, "line": item.placed.line}
     return result.model_copy(update={**where, "candidate": item.candidate.name})
 
 
 async def check_candidates(candidates: Sequence[Candidate]) -> None:
-    """Raise UsageError unless every model can be called, before anything is spent."""
+    """Raise UsageError unless every model can be called, before anything costs money."""
     for candidate in candidates:
         models = candidate.models()
         try:
@@ -85,12 +85,12 @@ async def check_candidates(candidates: Sequence[Candidate]) -> None:
 async def measure(
     wanted: Sequence[Item], store: Store, on_result: OnResult | None = None, at_once: int = AT_ONCE
 ) -> list[Result]:
-    """A result for every item, in their order; those the store has are not measured again."""
+    """A result for every item, in the same order. Stored results are not measured again."""
     results = known_results(wanted, store)
     missing = iter([item for item in wanted if item.key not in results])
 
     async def work() -> None:
-        for item in missing:  # shared: each takes the next
+        for item in missing:  # all workers share it: each takes the next item
             result = await _result(item)
             store.append(result)
             results[item.key] = result
@@ -109,7 +109,7 @@ async def measure(
 async def _result(item: Item) -> Result:
     try:
         tried = await try_case(item.placed, item.candidate)
-    except UsageError as error:  # of this case alone: the others continue
+    except UsageError as error:  # it concerns only this case: the others continue
         where = f"{item.placed.file}:{item.placed.line}"
         tried = Tried(error=Fault(kind="bad_request", message=f"{where}: {error}"))
     came: dict[str, Any] = {**dict(tried), "score": tried.mark, "passed": tried.passed}

@@ -48,7 +48,7 @@ def check_route(case: RoutingCase, primary: str, secondary: str | None) -> tuple
 
 
 def check_plan(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[Check, ...], dict[str, float], float]:
-    """Checks, figures and score of a plan; None is an invalid plan."""
+    """Checks, figures and score of a plan; None means an invalid plan."""
     graph = plan or Plan()
     of_nodes = graphs.match(graphs.nodes(graph), graphs.nodes(case.plan))
     of_edges = graphs.match(graphs.edges(graph), graphs.edges(case.plan)) if plan else graphs.NOTHING
@@ -75,7 +75,7 @@ def check_plan(case: PlanCase, plan: Plan | None, why: str = "") -> tuple[tuple[
 
 
 def check_worker(expect: WorkerExpectation, output: JSON, summary: str = "") -> tuple[Check, ...]:
-    """The checks by code of a worker's output. Without an output the summary is the answer."""
+    """The checks by code of a worker's output. Without an output, the summary counts as the answer."""
     given = summary if output in (None, "") else output
     text = text_of(given)
     checks: list[Check] = []
@@ -129,7 +129,7 @@ def ran(expect: RunExpectation, report: Report) -> tuple[Check, ...]:
 
 
 def words(contains: Iterable[str], lacks: Iterable[str], text: str) -> Iterator[Check]:
-    """Whether words are there, whatever their case and the white space in them."""
+    """Whether the text contains or lacks words, regardless of case and white space."""
     plain = fold_text(text)
     for each in contains:
         yield check(f"contains {short(each, 60)!r}", fold_text(each) in plain, f"it says {text}")
@@ -176,7 +176,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def same(given: JSON, wanted: JSON) -> bool:
-    """Equal as JSON: 1 is 1.0 and not true; around text white space does not matter."""
+    """Equal as JSON: 1 equals 1.0 and not true. White space around text does not matter."""
     if isinstance(given, str) and isinstance(wanted, str):
         return given.strip() == wanted.strip()
     if isinstance(given, bool) or isinstance(wanted, bool):

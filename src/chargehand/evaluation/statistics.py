@@ -1,7 +1,7 @@
 """Figures of cases -> their mean with a 95 % interval for cases like them.
 
-Shares that are 0 or 1 in every case have Wilson's interval, which is honest where all pass or none do; any other
-figure has one by bootstrap, with the same draws every time, so that equal figures give equal intervals.
+Shares that are 0 or 1 in every case have Wilson's interval, which is also correct if all or no cases pass. Any other
+figure has a bootstrap interval, with the same draws every time, so that equal figures give equal intervals.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from chargehand.values.base import Value
 
 DRAWS = 1_000
 CONFIDENCE = 0.95
-# The standard normal's quantile for it.
+# The quantile of the standard normal distribution for it.
 _Z = 1.959964
 # With fewer cases than this, a bootstrap has too little to draw from.
 FEWEST = 5
-# From so many cases on, the normal interval is the same and takes no drawing.
+# From this number of cases on, the normal interval is the same and needs no draws.
 MANY = 500
 
 
 class Estimate(Value):
-    """A mean over cases, repeats of a case averaged first, and the interval it lies in. `n` counts cases.
+    """A mean over cases, with repeats of a case averaged first, and its interval. `n` counts cases.
 
-    An interval without width is none: there is one case, or all gave the same figure.
+    Without an interval, `low` equals `high`: there is one case, or all cases gave the same figure.
     """
 
     mean: float
@@ -41,7 +41,7 @@ Figures = Mapping[str, Sequence[float]]
 
 
 def estimate(figures: Figures, *, share: bool = False) -> Estimate | None:
-    """None where nothing was measured. A `share` lies between 0 and 1 by its nature."""
+    """None if nothing was measured. A `share` is always between 0 and 1."""
     cases = [values for values in figures.values() if values]
     if not cases:
         return None
@@ -53,18 +53,18 @@ def estimate(figures: Figures, *, share: bool = False) -> Estimate | None:
         low = high = mean = means[0]
     else:
         low, high = _normal(means, mean) if len(means) >= MANY else _bootstrap(means)
-    # Rounding in a sum must not put the mean outside of its own interval.
+    # Rounding in a sum must not put the mean outside its own interval.
     return Estimate(mean=mean, low=min(low, mean), high=max(high, mean), n=len(means))
 
 
 def difference(first: Figures, second: Figures) -> Estimate | None:
-    """How much higher the second is, case by case over the cases both have."""
+    """How much higher the second is, case by case over the shared cases."""
     shared = [case for case in first if first[case] and second.get(case)]
     return estimate({case: [fmean(second[case]) - fmean(first[case])] for case in shared})
 
 
 def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Repeats of a case do not count as more cases: each counts with its share."""
+    """Repeats of a case do not count as more cases; a case counts with its share of passed repeats."""
     middle = share + _Z**2 / (2 * n)
     spread = _Z * sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
     whole = 1 + _Z**2 / n
@@ -83,13 +83,13 @@ def _bootstrap(means: Sequence[float]) -> tuple[float, float]:
 
 @lru_cache(maxsize=8)
 def _draws(n: int) -> tuple[list[int], ...]:
-    """Which cases are drawn each time: the same for every figure of as many cases."""
+    """The cases of each draw: the same for all figures with this number of cases."""
     chance = random.Random(n)
     return tuple(chance.choices(range(n), k=n) for _ in range(DRAWS))
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value below which that share of them lies, between the two nearest."""
+    """The value below which this share of the values lies, interpolated between the two nearest."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

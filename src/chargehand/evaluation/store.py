@@ -1,4 +1,4 @@
-"""Results on disk, one JSON object a line, each there before the next case begins: what `kill -9` leaves is kept."""
+"""Results on disk, one JSON object a line, each written before the next case begins, so that it survives `kill -9`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from chargehand.record.storage_errors import storage
 
 
 class Store:
-    """One file of results. Several evaluations may append to it at once; of two results of one key the last counts."""
+    """One file of results. Several evaluations may append to it at once. For each key, the last result counts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> dict[str, Result]:
-        """Key -> result. A line that was cut off by a crash is not a result."""
+        """Key -> result. An incomplete line after a crash is not a result."""
         with storage(self.path):
             data = self.path.read_bytes() if self.path.exists() else b""
         return {result.key: result for result in _results(data)}
 
     def append(self, result: Result) -> None:
-        """Durable when this returns."""
+        """The result is durable when this returns."""
         private_folder(self.path.parent)
         line = result.model_dump_json().encode() + b"\n"
         with storage(self.path):
@@ -34,7 +34,7 @@ class Store:
             try:
                 size = os.fstat(handle).st_size
                 if size and os.pread(handle, 1, size - 1) != b"\n":
-                    line = b"\n" + line  # the line before was cut off
+                    line = b"\n" + line  # the line before is incomplete
                 os.write(handle, line)
                 os.fsync(handle)
             finally:

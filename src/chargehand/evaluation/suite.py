@@ -22,7 +22,7 @@ from chargehand.values.plan import Plan, Problem, errors_in
 
 LARGEST = 50_000_000
 MOST_TOLD = 50
-# The kind of a case without `kind` follows from a field that only this kind has; the first that fits.
+# The kind of a case without `kind` follows from its fields: the first field in this list that it has.
 _TELLING: tuple[tuple[str, Kind], ...] = (
     ("primary", "routing"),
     ("outcomes", "synthesis"),
@@ -42,7 +42,7 @@ class InvalidSuite(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A case with where it is written and the files it is given. `digest` changes with any of them."""
+    """A case with its place in a file and the files given to it. `digest` changes with any of them."""
 
     case: Case
     id: str
@@ -56,12 +56,12 @@ class Placed:
 class Suite:
     name: str
     cases: tuple[Placed, ...]
-    # The same for all suites in one folder, whatever their content.
+    # The same for all suites in one folder, independent of their content.
     place: str
 
     @property
     def hash(self) -> str:
-        """Changes with any case and with what any case is given to read."""
+        """A hash that changes with any case and with the files of any case."""
         return _digest([placed.digest for placed in self.cases])[:16]
 
 
@@ -76,7 +76,7 @@ def files_of(suite: Path) -> list[Path]:
 
 
 def read_suite(name: str, files: Sequence[Path], teams: Mapping[str, Team], folder: Path | None) -> Suite:
-    """The cases of all files. `teams` are all that are to be tried; `folder` the suite's team."""
+    """The cases of all files. `teams` are all teams to try; `folder` is the folder of the suite's team."""
     reading = _Reading(teams, folder)
     for file in files:
         reading.read(file)
@@ -207,7 +207,7 @@ def _case(fields: dict[str, Any]) -> Case:
 
 
 def _outcome(given: Any, case: Mapping[str, Any]) -> Any:
-    """An outcome with the worker its task names, where it names none itself."""
+    """An outcome; if it names no worker, with the worker of its task."""
     if not isinstance(given, dict):
         return given
     fields = cast("dict[str, Any]", given)
@@ -253,7 +253,7 @@ def _problems(case: Case, teams: Iterable[Team]) -> Iterator[tuple[str, str]]:
 
 
 def _named_workers(case: Case) -> Iterator[tuple[str, str]]:
-    """Key -> the worker named there."""
+    """Pairs of a key and the worker named there."""
     if isinstance(case, RoutingCase):
         yield from case.workers()
     elif isinstance(case, WorkerCase):

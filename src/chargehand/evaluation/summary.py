@@ -13,21 +13,21 @@ from chargehand.values.base import JSON, Value
 
 VERSION = 1
 Better = Literal["higher", "lower", "neither"]
-# Which way a figure gets better. Cost and time are shown, and never a regression by themselves: cases set their limits.
+# Which direction is better for a figure. Cost and time alone are never a regression: cases set their limits.
 _LOWER = frozenset({"gaps", "citation_problems", "unreadable", "extra_worker"})
 _AMOUNTS = frozenset({"tokens", "usd", "seconds", "wall_seconds", "parallelism", "confidence", "speedup"})
 _NEITHER = _AMOUNTS | {"contradictions", "by_rule"}
-# All others are shares of what there could be.
+# All other figures are shares between 0 and 1.
 _NO_SHARE = _AMOUNTS | {"gaps", "contradictions", "citation_problems"}
-# What "passed" is called where it has a name of its own.
+# The name of "passed" for kinds that use another one.
 _PASSED: dict[Kind, str] = {"routing": "accuracy"}
-# Kinds whose score is one of their figures under its own name.
+# Kinds whose score is already one of their figures, under another name.
 _NAMED: tuple[Kind, ...] = ("routing", "plan")
 
 
 def better(kind: Kind, metric: str) -> Better:
     if metric == "gaps" and kind == "synthesis":
-        return "neither"  # the fixed outcomes have them
+        return "neither"  # gaps come from the fixed outcomes
     return "lower" if metric in _LOWER else "neither" if metric in _NEITHER else "higher"
 
 
@@ -46,7 +46,7 @@ class Confusion(Value):
 class KindSummary(Value):
     kind: Kind
     cases: int
-    # Every repeat counts here.
+    # Every repeat counts as a result.
     results: int
     passed: int
     errors: int
@@ -58,7 +58,7 @@ class CandidateSummary(Value):
     name: str
     team: str
     model: str | None
-    # One plain call instead of a team: what a team has to be better than. Never a regression.
+    # One plain call instead of a team, as the minimum that a team has to beat. Never a regression.
     is_plain: bool = False
     kinds: tuple[KindSummary, ...]
 
@@ -71,14 +71,14 @@ class Comparison(Value):
     first: str
     second: str
     difference: Estimate
-    # There are enough cases, and the interval leaves out zero.
+    # There are enough cases, and zero is outside the interval.
     clear: bool
 
 
 class CandidateVerdict(NamedTuple):
     passed: int
     results: int
-    # Those that could not be tried; they have not passed.
+    # Results of cases that could not be tried; they count as not passed.
     errors: int
 
     def __str__(self) -> str:
@@ -128,9 +128,9 @@ def summarise(
     results: Sequence[Result],
     plain: Collection[str] = (),
 ) -> Evaluation:
-    """`candidates` are names, teams and models, the first being the one others are compared with.
+    """`candidates` are names, teams and models. The others are compared with the first.
 
-    `plain` are the names of those that are one plain call.
+    `plain` holds the names of candidates that are one plain call.
     """
     by_name = {name: [result for result in results if result.candidate == name] for name, _, _ in candidates}
     summaries = tuple(

@@ -1,6 +1,6 @@
-"""A case and a candidate -> what came of it, through the same code that serves requests.
+"""A case and a candidate -> the trial, through the same code that serves requests.
 
-Whole runs are put on the record, as any run is; the rest happens in memory.
+Whole runs are recorded like any run; the other kinds run in memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MOST_ANSWER = 600
 
 
 async def try_case(placed: Placed, candidate: Candidate) -> Tried:
-    """Raises only what the caller has to act on; faults of models are in what is returned."""
+    """Raises only errors that the caller has to act on. Faults of models are in the returned value."""
     began = time.monotonic()
     async with _bench(candidate) as bench:
         tried = await _try_case(placed, bench)
@@ -69,7 +69,7 @@ async def _try_case(placed: Placed, bench: _Bench) -> Tried:
 
 @dataclass(slots=True)
 class _Bench:
-    """What a case is tried with. `faults` are those of calls that say nothing about an answer."""
+    """What a case is tried with. `faults` are faults of calls that say nothing about an answer."""
 
     candidate: Candidate
     models: Models
@@ -88,7 +88,7 @@ class _Bench:
         )
 
     def engine(self) -> EngineSession:
-        """In memory, and so always in this process."""
+        """An engine in memory, so always in this process."""
         settings = self.candidate.settings
         inputs = EngineInputs(
             run=RUN,
@@ -108,7 +108,7 @@ class _Bench:
                 pass
 
     async def finish(self, tried: Tried, rubric: str | None, asked: str, output: JSON) -> Tried:
-        """With the judge's check, if there is a rubric. What judging takes is not what the candidate takes."""
+        """The trial with the judge's check, if there is a rubric. Time for judging does not count for the candidate."""
         if rubric is None or tried.error is not None:
             return tried
         began = time.monotonic()
@@ -117,7 +117,7 @@ class _Bench:
             given = done("case", "candidate", summary="", output=output)
             found = await score(Assignment(task, 1, {}), given, engine, self.candidate.examiner(self.models))
         self.judging_s = time.monotonic() - began
-        if found is None:  # that proves nothing either way
+        if found is None:  # no verdict: neither passed nor failed
             fault = self.faults[-1] if self.faults else Fault(kind="contract", message=NO_JUDGE)
             return tried.model_copy(update={"error": fault})
         judged = Check(name="rubric", passed=found.met, by="judge", score=found.score / 100, said=found.reason)
@@ -169,7 +169,7 @@ async def _plan(case: PlanCase, placed: Placed, bench: _Bench) -> Tried:
 
 
 async def _worker(case: WorkerCase, placed: Placed, bench: _Bench) -> Tried:
-    """One attempt by this worker: what recovery would make of a failure is not its answer."""
+    """One attempt by this worker, without recovery: a result after recovery is not its own answer."""
     task = Task(
         id="t1",
         worker=case.worker,
@@ -270,7 +270,7 @@ def _fault_untried(fault: Fault | None) -> Fault | None:
 
 
 def _stamp_sources(outcome: Outcome) -> Outcome:
-    """With its task among the sources of what it says, as code puts it there in a run."""
+    """The outcome with its task among the sources of its claims and findings, as in a run."""
 
     def sources(given: Claim | Finding) -> tuple[str, ...]:
         return given.sources if outcome.task in given.sources else (outcome.task, *given.sources)
