@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 GROUP = "chargehand.analyzers"
 Ranges = tuple[tuple[int, int], ...]
-# Why a file was not checked that is there.
+# Why an existing file was not checked.
 UNREAD = "Could not be read"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What one analysis looks at: files under `root`, relative, posix, confined, text."""
+    """The files that one analysis reads: text files inside `root`, with relative POSIX paths."""
 
     root: Path
     files: tuple[str, ...]
@@ -38,11 +38,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzerResult:
-    """What an analyzer found, what else is worth saying, and what it could not look at."""
+    """The findings of an analyzer, its notes, and the files it could not check."""
 
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
-    # What it made, if it makes something; the first note then says what that is.
+    # What it produced, if it produces something; the first note then says what that is.
     output: JSON = None
     # Path -> why it could not be checked.
     unchecked: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -59,10 +59,10 @@ class Analyzer:
     languages: frozenset[str] | None
     # The findings of a file depend on that file's content alone.
     per_file: bool
-    # Part of the fingerprint: the tool's version and that of our mapping of its rules.
+    # Part of the fingerprint: the version of the tool and the version of our mapping of its rules.
     version: Callable[[], str]
     run: Callable[[Scope], Awaitable[AnalyzerResult]]
-    # It looks through the whole tree the files are in.
+    # It reads the whole tree that contains the files.
     whole_tree: bool = False
     # What else its findings in whole files depend on; gets the root and a function that hashes a file there.
     around: Callable[[Path, Callable[[str], str | None]], Iterator[str]] | None = None

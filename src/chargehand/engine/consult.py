@@ -1,4 +1,4 @@
-"""A question to one of the supervisor's own models -> JSON in the agreed shape, asked for twice at most."""
+"""A question to one of the supervisor's own models -> JSON in the agreed shape. It is asked at most twice."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ async def consult(
     *,
     keeps: bool = False,
 ) -> Consulted:
-    """`used` grows with each call, so that a question that is cut short is accounted for.
+    """`used` grows with each call, so the usage of a question that is cut short is counted too.
 
-    `check` says what is wrong with data of the right shape. `reads` is the shape that is accepted, where that is more
-    than the shape that is asked for. `keeps`: a later run that asks the same gets the same answer, without a call.
+    `check` says what is wrong with data of the right shape. `reads` is the accepted shape, where it allows more than
+    the requested shape. `keeps`: a later run that asks the same gets the same answer, without a call.
     """
     asked = list(messages)
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""Work of the supervisor's own under the run's deadline -> its result, or the verdict that it came too late."""
+"""The supervisor's own work under the run's deadline -> its result, or the verdict that it came too late."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 async def in_time(engine: Engine, where: str, seconds: float | None, work: Callable[[], Awaitable[T]]) -> T | None:
-    """What the work comes to; None when its seconds were over first, in this session or in one before.
+    """The result of the work; None when its time ended first, in this session or in an earlier one.
 
-    What is on the record takes no time: the work goes through it, so that it knows again what it knew, and is cut off
-    where it would begin something new too late. The verdict is on the record under `where/deadline` before it is acted
-    on; a later deadline takes it back.
+    Results on the record take no time: the work reads them again to restore its state. It is cut off where it would
+    begin something new too late. The verdict is on the record under `where/deadline` before it is acted on; a later
+    deadline takes it back.
     """
     key = f"{where}/deadline"
     over = engine.record.decided(key) is not None

@@ -57,19 +57,19 @@ class Prior(NamedTuple):
 
 
 class Fork(NamedTuple):
-    """The run another one was forked from, the task it was forked at, and what of it the other one begins with."""
+    """The run that another run was forked from, the task of the fork, and what the new run takes over."""
 
     run: str
     at: str | None
     events: tuple[Copied, ...]
 
 
-# The `traceparent` header of what called, in the task that answers a request and in those that it starts.
+# The `traceparent` header of the caller, in the asyncio task that answers a request and in the tasks it starts.
 caller_header: ContextVar[str | None] = ContextVar("caller_header", default=None)
 
 
 class Opening(NamedTuple):
-    """What a session puts on the record as it opens: the run it is of, what is tried again, what to warn of."""
+    """What a session puts on the record when it opens: its run, what is tried again, and warnings."""
 
     request: JSON
     team: JSON
@@ -91,19 +91,19 @@ class Spent(NamedTuple):
 
     tokens: int
     usd: float
-    # What calls that were broken off may have used at the most.
+    # The most that interrupted calls may have used.
     lost: Usage
     # Tokens counted for each call that did not say what it used.
     estimated: tuple[int, ...]
-    # What all calls with a result used, also those whose result nobody was there to read.
+    # What all calls with a result used, including calls whose result nothing read.
     used: Usage
-    # By how many tokens calls went over what was set aside for them.
+    # By how many tokens calls exceeded their reservations.
     short: int
 
 
 @plain_class(frozen=True, kw_only=True)
 class EngineInputs:
-    """What a session is made from: the run, where its record is, what its effects are carried out with, its limits."""
+    """What a session is made from: the run, the place of its record, the resources for its effects, its limits."""
 
     run: str
     journal: Journal
@@ -113,18 +113,18 @@ class EngineInputs:
     # What analyzers found in earlier runs; None keeps nothing.
     analyses: Cache | None = None
     replay: Replay | None = None
-    # None for a run that nobody resumes: nothing is recorded of its beginning.
+    # None for a run that is never resumed: its beginning is not recorded.
     opening: Opening | None = None
     # When all work has to be over, in seconds since 1970.
     deadline_at: float | None = None
-    # How long a call waits for a provider that asks to be left alone, and the run's seconds by which it must be over.
+    # How long a call waits for a provider that asks for a pause, and the second of the run at which the wait must end.
     wait_s: float = DEFAULT_WAIT_S
     deadline_s: float | None = None
     prior: Prior | None = None
     budget: Budget | None = None
     max_concurrent: int = DEFAULT_CONCURRENCY
     hedge_after_s: float | None = None
-    # The model that writes the answer: what is held back for the answer is held in its money as well.
+    # The model that writes the answer: the part held back for the answer is also held in US dollars, at its price.
     writer: str | None = None
     listeners: tuple[Listener, ...] = ()
     # Asks a person now; without it questions stay open until another session.
@@ -135,7 +135,7 @@ class EngineInputs:
     mailbox: Mailbox | None = None
     # Whether a paused session waits here to be continued; else it ends.
     stays: bool = False
-    # The key of a call -> the W3C trace context that it carries on; None where the run is part of no trace.
+    # The key of a call -> the W3C trace context that it continues; None where the run is not part of a trace.
     trace_header: Callable[[str], str | None] | None = None
     wall_clock: Callable[[], float] = time.time
     chance: random.Random | None = None
@@ -143,14 +143,14 @@ class EngineInputs:
     outcomes: KeptOutcomes = field(default_factory=KeptOutcomes)
     # Urls in what tools of the run returned elsewhere.
     urls: tuple[str, ...] = ()
-    # Whether a call that the budget denies ends the session as `short`: whoever drives it may give it more.
+    # Whether a call that the budget denies ends the session as `short`: the caller may then give it more.
     may_get_more: bool = False
-    # Whether what workers write is set aside a second time, for the synthesizer that reads it on the same budget.
+    # Whether the output of workers is reserved a second time, for the synthesizer that reads it on the same budget.
     sets_aside_reading: bool = True
 
 
 class EngineSession(Engine, Protocol):
-    """An engine with its life. Open it with `async with`: leaving writes what is left of the record."""
+    """An engine that opens and closes. Open it with `async with`: leaving writes the rest of the record."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -181,7 +181,7 @@ class EngineSession(Engine, Protocol):
         ...
 
     async def read_orders(self) -> None:
-        """Take the orders that have come. The verdict on each is on the record before it is acted on."""
+        """Take the orders that have arrived. The verdict on each is on the record before it is acted on."""
         ...
 
     async def read_last_orders(self) -> None:

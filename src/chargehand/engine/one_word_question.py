@@ -1,9 +1,9 @@
 """A question with two possible words for an answer -> how much likelier a small model finds the first of them.
 
-A model of one or two billion parameters gives nearly every case the same word, whatever it is asked. How likely the
-word was still tells cases apart, so that is what is read, and the model is measured first on cases whose answer is
-known: what separates these decides on the others. A model that cannot tell even these apart, or a server that does not
-say how likely a word was, decides nothing.
+A model of one or two billion parameters gives nearly every case the same word, whatever it is asked. The probability of
+the word still separates cases, so the probability is read. The model is measured first on cases with a known answer:
+the odds that separate these cases decide the others. A model that cannot tell even these apart, or a server that does
+not say how likely a word was, decides nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from chargehand.values.message import Message, Reply, system, user
 from chargehand.values.outcome import Usage
 from chargehand.values.role import Role
 
-# By how much more of the first than of the other known cases must be found, as shares.
+# The share of first-word cases that is found must exceed the share of the other known cases by this much.
 LEAST_DIFFERENCE: Final = 0.5
-# What a word that is not among the likely ones counts as, as the logarithm of its probability.
+# The logarithm of the probability that counts for a word that is not among the likely ones.
 _UNLIKELY: Final = -20.0
 _FIRST_WORD: Final = lazy_regex(r"[^\W\d_]+")
 
@@ -31,8 +31,8 @@ _FIRST_WORD: Final = lazy_regex(r"[^\W\d_]+")
 class OneWordQuestion(NamedTuple):
     """What is asked of every case. `examples` are shown with their answers, `known` are what a model is measured on.
 
-    Each is the text of a case and whether the first word is right. Instructions inside of a case can change nothing but
-    the one word.
+    Each is the text of a case and whether the first word is right. Instructions inside a case can change only the one
+    word.
     """
 
     rules: str
@@ -87,7 +87,7 @@ class OneWordJudge:
         return [*messages, user(case)]
 
     def _odds_in(self, reply: Reply) -> float | None:
-        """From how likely each word was; from the word alone where that is not known, None where it is another one."""
+        """From the probability of each word, or from the word alone where that is unknown; None for any other word."""
         words, likely = self._question.words, dict[str, float]()
         for part, chance in reply.first_words.items():
             # A model may write a word in several parts; the words differ in their first letter.

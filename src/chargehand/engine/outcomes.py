@@ -1,4 +1,4 @@
-"""Outcomes, reports and words of tasks by ref, in memory: what steps came to, and what earlier sessions left."""
+"""Outcomes, reports and texts of tasks by ref, in memory: results of steps, and those of earlier sessions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class KeptOutcomes:
         return self._tasks[ref]
 
     def end(self, ref: str, head: Head) -> Outcome:
-        """The outcome that a head is of, kept under the ref of its task."""
+        """The outcome that belongs to a head, kept under the ref of its task."""
         outcome = head.outcome() if head.ref is None else self.at(head.ref)
         changes: dict[str, Any] = {}
         if head.attempts != outcome.attempts:

@@ -29,7 +29,7 @@ from chargehand.values.request import Request
 # Asks one question: (question, what was wrong with the last answer) -> the person's words. Raises Later.
 Person: TypeAlias = Callable[[Question, str | None], Awaitable[str]]
 
-# What one result may take of a question.
+# How much of a question one result may fill.
 MOST_CHARACTERS = 8_000
 # `approve but ...` is neither: what follows would be passed over.
 _YES = lazy_regex(r"(approve|approved|yes|y)[.!]?", re.IGNORECASE)
@@ -58,7 +58,7 @@ class PersonVerdict(Value):
 
 
 class Doubt(Value):
-    """What a person found out about a call that was broken off: it happened, or it is to be made, or to be left."""
+    """What a person found out about an interrupted call: it happened, or it is to be made, or given up."""
 
     verdict: Literal["happened", "send", "give_up"]
     # What it returned, where it happened and that is known.
@@ -132,7 +132,7 @@ def readable(data: JSON) -> str:
 
 
 def describe_question(question: Question) -> str:
-    """All a person has to know to answer."""
+    """Everything a person has to know to answer."""
     if question.answer_schema is None or question.kind == "tool":
         return question.prompt.rstrip()
     return f"{question.prompt.rstrip()}\n\nThe answer is JSON of this shape\n{readable(question.answer_schema)}"
@@ -262,7 +262,7 @@ def _data(text: str, schema: dict[str, Any] | None) -> JSON:
     for form, wrong in zip(forms, found, strict=True):
         if not wrong:
             return form
-    # JSON that does not fit is named by what does not fit; words where data is wanted, too.
+    # For JSON that does not fit, the message names what does not fit; the same for words where data is wanted.
     lines = "".join(f"\n  {problem}" for problem in found[0])
     raise InvalidAnswer(f"The answer does not have the shape that is asked for:{lines}", found[0])
 

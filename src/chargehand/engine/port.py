@@ -88,7 +88,7 @@ class RunRecord(Protocol):
 
 
 class RunBudget(Protocol):
-    """What the calls of this run may use. Calls reserve by themselves; this is how the supervisor shares it out."""
+    """What the calls of this run may use. Calls reserve by themselves; here the supervisor distributes the budget."""
 
     def hold(self, tokens: int) -> None:
         """Hold this much back for the synthesis; workers' calls do not get it."""
@@ -125,7 +125,7 @@ class RunClock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """The result of long work, done beside the loop; until then the run does not wait for people alone."""
+        """The result of long work, done outside the loop. Until it is there, the run does not wait for people alone."""
         ...
 
     def timeout(self, task: str, left: Callable[[], float | None]) -> AbstractAsyncContextManager[asyncio.Timeout]:
@@ -148,7 +148,7 @@ class RunOrders(Protocol):
     """What people ordered of this run, in this session or before: it is on the record before it is seen here."""
 
     def stop_reason(self, task: str) -> str | None:
-        """Why a person stopped a task, or one that it is within; None when nobody did. Its timeouts fire then."""
+        """Why a person stopped this task, or a task that contains it; None when nobody did. Its timeouts then fire."""
         ...
 
     def words(self, task: str, call: str) -> list[str]:
@@ -179,7 +179,7 @@ class Outcomes(Protocol):
         ...
 
     def keep_tasks(self, ref: str, tasks: Iterable[Task]) -> None:
-        """Keep tasks with their words under a ref: one in other words, or those that were added or took a place."""
+        """Keep tasks with their texts under a ref: a reworded task, or tasks that were added or replaced another."""
         ...
 
     def tasks_at(self, ref: str) -> tuple[Task, ...]:
@@ -188,7 +188,7 @@ class Outcomes(Protocol):
 
 
 class Steps(Protocol):
-    """The work inside of the steps of a run, or of a team within it."""
+    """The work inside the steps of a run, or of a team within it."""
 
     async def run(self, key: str, kind: StepKind, refs: StepRefs) -> Head: ...
 
@@ -237,13 +237,13 @@ class StepEngine(Protocol):
 
 
 class Engine(StepEngine, Protocol):
-    """What the work inside of steps may touch. Each method may be repeated after a crash: the record answers first."""
+    """What the work inside steps may touch. Each method may be repeated after a crash: the record answers first."""
 
     @property
     def outcomes(self) -> Outcomes: ...
 
     def serve(self, steps: Steps) -> None:
-        """Let this code do the work inside of the steps from now on."""
+        """Let this code do the work inside the steps from now on."""
         ...
 
     @overload

@@ -1,6 +1,6 @@
 """Several pieces of work side by side, begun in the given order and, when they are cut short, cancelled in it.
 
-A TaskGroup alone cancels its tasks in the order of a set, so that equal runs would leave different records.
+A TaskGroup alone cancels its tasks in the order of a set, so equal runs would leave different records.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterable
 from itertools import chain, islice
 from typing import Any
 
-# Of a wide fan this many start in one turn of the loop, so that the first calls are under way while the rest start.
+# Of many tasks, this many start in one turn of the loop: the first calls are under way while the rest start.
 STARTED_AT_ONCE = 64
 
 _Work = Coroutine[Any, Any, None]

@@ -1,4 +1,4 @@
-"""What is under way in a session. When nothing is and a question waits for a person, the run parks."""
+"""What is under way in a session. When nothing is under way and a question waits for a person, the run parks."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class Activity:
 
     @contextmanager
     def wait_for_provider(self) -> Generator[asyncio.Event]:
-        """Inside, an effect that has begun only waits, and is not under way.
+        """Inside, an effect that has begun only waits, and does not count as under way.
 
-        The event is set when nothing else can run; where the run does not stay, it parks instead.
+        The event is set when nothing else can run. A run that does not stay in this process parks instead.
         """
         nothing_else_runs = asyncio.Event()
         self._provider_waits.append(nothing_else_runs)
@@ -164,7 +164,7 @@ class Activity:
 
 
 class _Standstill:
-    """Adds up the seconds in which nothing but a person was waited for: the run's clock leaves them out."""
+    """Adds up the seconds in which the run waited only for a person: the run's clock leaves them out."""
 
     def __init__(self) -> None:
         self._since: float | None = None

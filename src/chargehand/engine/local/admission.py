@@ -1,7 +1,7 @@
-"""What the run allows a model call: a budget set aside for it, a slot, a second call beside it, and its settlement.
+"""What the run gives a model call: a reservation of budget, a slot, a hedge, and the settlement.
 
-The budget is reserved before the call is sent and settled after it, whatever happens. A call that is slow to answer may
-be hedged: a second one beside it, the first good answer wins. `sending.py` sends what was admitted.
+The budget is reserved before the call is sent and settled after it, whatever happens. A slow call may be hedged: a
+second copy is sent, and the first good answer counts. `sending.py` sends what was admitted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from chargehand.values.ledger import Deny, Reservation
 from chargehand.values.message import TokenCount
 from chargehand.values.outcome import Fault
 
-# How often a call gives back what was set aside for it, because that was outgrown while it waited to be sent.
+# How often a call gives back its reservation because it became too small while the call waited to be sent.
 MOST_FRESH_RESERVATIONS = 3
 
 
 class Admission:
-    """One per session; nothing is kept between calls but what its parts keep."""
+    """One per session. Only its parts keep state between calls."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Admission:
         self._slots = slots
         self._sender = sender
         self._recorder = recorder
-        # A call without an answer for this long is made a second time beside the first; None is never.
+        # A call without an answer for this long is sent a second time; None means never.
         self._hedge_after_s = hedge_after_s
 
     async def make(
@@ -74,8 +74,8 @@ class Admission:
         begin: Begin,
         on_text: OnText,
     ) -> ModelResult:
-        """The result, after as many waits for a provider that is out as it takes."""
-        # With how many tokens of output it was sent, and how often.
+        """The result, after as many waits for an unavailable provider as necessary."""
+        # The limit of output tokens it was sent with, and how often it was sent.
         output, times = (None, 0) if intent is None else (intent.max_output, intent.send)
         while True:
             result = await self._make(site, effect, output, times, waited, begin, on_text)
@@ -98,7 +98,7 @@ class Admission:
         begin: Begin,
         on_text: OnText,
     ) -> ModelResult | ProviderOut:
-        """The result, or until when its provider is to be left alone; what was set aside for it is given back."""
+        """The result, or the time until which its provider must not be called; then the reservation is given back."""
         admitted = await self._admit(site, effect, sent_output, waited)
         if isinstance(admitted, Deny):
             fault = Fault(kind="budget", message=admitted.reason)
@@ -116,9 +116,9 @@ class Admission:
     async def _admit(
         self, site: Site, effect: ModelCall, sent_output: int | None, waited: Waited
     ) -> tuple[Reservation, Permit | Refused] | Deny:
-        """Budget, slot and permit. What was set aside before a long wait is looked at again after it.
+        """Budget, slot and permit. A reservation made before a long wait is checked again after it.
 
-        Bounded, so that no state of the ledger can keep a call from being sent or denied.
+        The number of checks is bounded, so every call is sent or denied in the end.
         """
         loop = asyncio.get_running_loop()
         for fresh in range(MOST_FRESH_RESERVATIONS + 1):
@@ -143,7 +143,7 @@ class Admission:
     async def _hedge(
         self, site: Site, effect: ModelCall, call: Coroutine[Any, Any, ModelResult | ProviderOut], after_s: float
     ) -> ModelResult | ProviderOut:
-        """The first good answer of the call and, once it is late, of a second one beside it, if the budget has room."""
+        """The first good answer of the call or, when it is late and the budget has room, of its hedge."""
         calls = [asyncio.create_task(call, name=site.key)]
         try:
             await asyncio.wait(calls, timeout=after_s)
@@ -202,7 +202,7 @@ class Admission:
             self._ledger.settle(site, effect.model, used, usd, broken_off=waited.sent and result is None)
 
     def _record_cut(self, site: Site, effect: ModelCall, text: str) -> None:
-        """Put on the record what had arrived of a reply that was broken off. It is never read as a result."""
+        """Put on the record what had arrived of an interrupted reply. It is never read as a result."""
         if text:
             message = f"The call was broken off after {len(text):,} characters of its reply."
             result = {"error": {"kind": "cancelled", "message": message}, "cut": True, "text": text}

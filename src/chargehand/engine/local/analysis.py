@@ -1,4 +1,4 @@
-"""An analyzer and some files -> what it finds, where possible from what it found in the same content before."""
+"""An analyzer and some files -> its findings, taken from an earlier analysis of the same content where possible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Part of every key of the cache: raised when what is stored changes its form.
 _FORM = "3"
-# Analyses of so few files do not wait for a core.
+# Analyses of at most this many files do not wait for a core.
 FEW = 20
 
 
@@ -43,7 +43,7 @@ class Look:
     # Path -> what was found in it before; for an analyzer of whole trees, everything under "".
     known: Mapping[str, AnalysisResult]
     left_out: tuple[str, ...]
-    # Path -> why it cannot be looked at at all.
+    # Path -> why it cannot be analysed at all.
     unreadable: Mapping[str, str]
     # What else the result depends on, as a hash.
     around: str = ""
@@ -54,7 +54,7 @@ class Look:
 
     @property
     def lasting(self) -> bool:
-        """Whether the same content gives the same result. A change is judged by what is around it, too."""
+        """Whether the same content gives the same result. For a change, the lines around it matter too."""
         return self.analyzer.per_file or self.effect.changed is None
 
     @property
@@ -90,7 +90,7 @@ class Look:
 
 
 class Hashes:
-    """What files hold, as a hash. A file is read once as long as it is not written to; threads may share this."""
+    """Hashes of the content of files. A file is read again only after it was written to. Threads may share this."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
@@ -98,7 +98,7 @@ class Hashes:
         self._inside: dict[tuple[str, str], bool] = {}
 
     def of(self, root: str, path: str) -> str | None:
-        """None for what is not a file inside of the root, or cannot be read."""
+        """None when the path is not a file inside the root, or cannot be read."""
         full = f"{root}{os.sep}{path}"
         try:
             about = os.lstat(full)
@@ -149,7 +149,7 @@ def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
 
 
 async def run(look: Look, cache: Cache | None, files: Hashes) -> AnalysisResult:
-    """Look at what is not known. What goes wrong is the result's error; what is known is kept with it."""
+    """Analyse what is not known. A failure becomes the result's error; what is known is kept with it."""
     effect, missing = look.effect, look.missing
     whole = look.analyzer.per_file
     scope = Scope(
@@ -196,7 +196,7 @@ def _remember(look: Look, found: Found, cache: Cache, files: Hashes) -> None:
     for finding in found.findings:
         if finding.path in by_path:
             by_path[finding.path].append(finding)
-    if found.notes:  # about no file in particular: it is to be said every time
+    if found.notes:  # not about a particular file: it is reported every time
         return
     # What could not be checked is tried again every time.
     for path in found.unchecked:
@@ -230,7 +230,7 @@ def _pack(
 
 
 def _unpack(data: bytes) -> AnalysisResult | None:
-    """None for what cannot be read: it is found again, and kept in its place."""
+    """None for an entry that cannot be read: the analysis is made again and replaces the entry."""
     try:
         return AnalysisResult.model_validate_json(data)
     except ValidationError:
@@ -242,6 +242,6 @@ def _hash(*parts: str, after: bytes = b"") -> str:
 
 
 def _join_parts(*parts: str) -> bytes:
-    """The parts, each after its length: other parts are never the same bytes."""
+    """The parts, each after its length: different parts never give the same bytes."""
     packed = [part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join([piece for part in packed for piece in (len(part).to_bytes(8, "big"), part)])

@@ -12,12 +12,12 @@ from chargehand.errors import ModelError
 from chargehand.models.provider_settings import Silence
 from chargehand.values.message import Reply
 
-# However much arrives: a reply that has not ended by then will not end.
+# However much arrives: a reply that has not ended by then is assumed to be endless.
 LONGEST_S = 3600.0
 
 
 class CallTime:
-    """Begins when the call is first sent, and hears all that arrives of its replies."""
+    """Begins when the call is first sent, and is notified of every event of its replies."""
 
     def __init__(self, model: str, silence: Silence, on_first: Callable[[], None] | None = None) -> None:
         # Called when a reply begins.
@@ -51,7 +51,8 @@ class CallTime:
             else:
                 watch = self._loop.call_at(due, look)
 
-        # Events come by the thousand: after the first they only leave their time, which is looked at when it may be up.
+        # There are thousands of events: after the first, each only stores its time, which is read when a limit may be
+        # over.
         def hear(text: str) -> None:
             first, self._heard_at = self._heard_at is None, now()
             if first:
@@ -75,7 +76,7 @@ class CallTime:
             watch.cancel()
 
     def _due(self) -> float:
-        """When the call is over unless something arrives before."""
+        """When the call times out unless something arrives before."""
         silent_until = self._first_by if self._heard_at is None else self._heard_at + self._silence.between_s
         return min(silent_until, self._ends)
 

@@ -1,4 +1,4 @@
-"""The clock of one run over all its sessions: it leaves out the time in which only people were waited for."""
+"""The clock of one run over all its sessions. It leaves out the time in which the run waited only for people."""
 
 from __future__ import annotations
 

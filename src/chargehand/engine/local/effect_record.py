@@ -22,7 +22,7 @@ class EffectRecord:
         self._record = record
 
     def intent(self, site: Site, effect: Effect) -> ModelCalled | ToolCalled | None:
-        """What an earlier session recorded before it sent this very effect and stopped."""
+        """What an earlier session recorded before it sent this effect and stopped."""
         intent = self._replay.intents.get(site.key)
         return intent if intent is not None and intent.fingerprint == effect.fingerprint else None
 

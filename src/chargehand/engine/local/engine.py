@@ -156,7 +156,7 @@ class LocalEngine:
         )
         # Task -> the attempt it is at, for effects whose key does not say.
         self._attempts: dict[str | None, int | None] = {}
-        # What earlier sessions recorded and this one comes to again on its way: it is recorded once.
+        # What earlier sessions recorded and this one reaches again: it is recorded once.
         self._marks = Counter(self.replay.marks)
 
     # -- life --------------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class LocalEngine:
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
         if (recorded := self.replay.committed.get(key)) is not None:
             if recorded.fingerprint != effect.fingerprint:
-                # Prompts or tools are described differently by now. What was paid for is used all the same.
+                # The description of prompts or tools has changed since. The result was paid for, so it is still used.
                 message = f"{key} would be asked for differently today; its recorded result is used."
                 self.emit(Warned(message=message), task=site.task, attempt=site.attempt)
             return self._handlers[type(effect)].read(recorded.result)
@@ -338,7 +338,7 @@ class LocalEngine:
             return await self._handlers[type(effect)].perform(site, effect, on_text)
 
     async def _reuse(self, prior: Prior, site: Site, effect: Effect) -> Result | None:
-        """The success the run that this one repeats has under this key, if it would come out the same now."""
+        """The success under this key in the run that this one repeats, if it would have the same result now."""
         earlier = prior.replay.committed.get(site.key)
         if earlier is None or earlier.fingerprint != effect.fingerprint:
             return None

@@ -1,7 +1,7 @@
 """How effects are carried out: one handler for each type of effect, found by that type.
 
-A handler knows all that differs between types: how an effect is recorded, how its result is read back, how it is
-performed, and whether a result of an earlier run would come out the same now.
+A handler knows everything that differs between types: how an effect is recorded, how its result is read back, how it is
+performed, and whether it would still have the result that an earlier run recorded.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ OnUsage = Callable[[Usage], None]
 
 
 class Handler(Protocol[E_contra, R]):
-    """Effects of one type. The engine has looked into the record before it asks for one to be performed."""
+    """Effects of one type. The engine reads the record before it has an effect performed."""
 
     def read(self, recorded: dict[str, Any]) -> R:
         """The result as it was recorded."""
         ...
 
     async def renew(self, effect: E_contra, result: R) -> R | None:
-        """A success of an earlier run as this one has it, paid for there; None if it would come out differently now."""
+        """A success of an earlier run, paid for there, as this run uses it; None if the result would differ now."""
         ...
 
     async def perform(self, site: Site, effect: E_contra, on_text: OnText) -> R:
@@ -120,7 +120,7 @@ class ModelHandler:
 
 
 def _read_kept(packed: bytes) -> ModelResult | None:
-    """None where the file was damaged: what is lost is asked for again."""
+    """None where the file is damaged: the call is then made again."""
     try:
         return ModelResult.model_validate_json(packed)
     except ValueError:
@@ -133,9 +133,10 @@ class _ActHandler(ABC, Generic[Act, Done]):
     def __init__(self, slots: Slots, record: EffectRecord) -> None:
         self._slots = slots
         self._record = record
-        # `once` effects under way, by key: whoever asks again waits for the same result.
+        # `once` effects under way, by key: a second caller waits for the same result.
         self.flights: dict[str, asyncio.Future[Done]] = {}
-        # What `once` effects begun in this session came to; None until they do, so that a broken-off one is in doubt.
+        # Results of the `once` effects begun in this session; None until there is one, so an interrupted effect is in
+        # doubt.
         self._once: dict[str, Done | None] = {}
 
     @abstractmethod
@@ -156,7 +157,7 @@ class _ActHandler(ABC, Generic[Act, Done]):
         return await (self._run_once(site, effect) if effect.effect == "once" else self._run(site, effect))
 
     async def _run_once(self, site: Site, effect: Act) -> Done:
-        """Asked for again it gives its result, broken off and in doubt an error."""
+        """A repeated request gets the same result, or an error if the effect was interrupted and is in doubt."""
         if (flight := self.flights.get(site.key)) is not None:
             return await asyncio.shield(flight)
         if (returned := self._once.get(site.key)) is not None:
@@ -227,7 +228,7 @@ class ToolHandler(_ActHandler[ToolCall, ToolResult]):
     async def renew(self, effect: ToolCall, result: ToolResult) -> ToolResult | None:
         if not await asyncio.to_thread(self._resources.still_valid, result):
             return None
-        # Recorded before results listed their urls, it has none.
+        # A result recorded before results listed their urls has none.
         result = result if result.urls else result.model_copy(update={"urls": normal_urls(result.text)})
         self._run_record.keep_urls(result.urls)
         return result.model_copy(update={"seconds": 0.0, "waiting_s": 0.0})
@@ -248,7 +249,7 @@ class ToolHandler(_ActHandler[ToolCall, ToolResult]):
 class ProgramHandler(_ActHandler[ProgramRun, ProgramResult]):
     """Runs of programs. What they say they used of models counts in the run's budget; it could not be reserved."""
 
-    # So many lines of progress of one run of a program are recorded, and one in so many seconds.
+    # How many lines of progress of one run of a program are recorded, and at most one in how many seconds.
     MOST_LINES = 500
     LINE_EVERY_S = 1.0
 
@@ -285,7 +286,7 @@ class ProgramHandler(_ActHandler[ProgramRun, ProgramResult]):
             if left > 0 and loop.time() >= due:
                 left, due = left - 1, loop.time() + self.LINE_EVERY_S
                 self._recorder.emit_at(site, Progressed(key=site.key, text=text))
-                # For those who watch from another process; one that fails is noticed with the result.
+                # For viewers in another process. A failed write is noticed when the result is written.
                 commits.add(asyncio.ensure_future(self._recorder.commit()))
 
         try:
@@ -304,7 +305,7 @@ class ProgramHandler(_ActHandler[ProgramRun, ProgramResult]):
 
 
 class AnalysisHandler:
-    """Analyzers. What is known of the same content from earlier runs is taken; the rest is worth a core and a slot."""
+    """Analyzers. Results for the same content from earlier runs are used; the rest gets a core and a slot."""
 
     def __init__(self, resources: Resources, slots: Slots, record: EffectRecord) -> None:
         self._resources = resources

@@ -31,7 +31,7 @@ FOLLOWS_S = 0.05
 
 
 class LocalOrders:
-    """One per session. `read` is called again and again by whoever drives the session."""
+    """One per session. The owner of the session calls `read` repeatedly."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class LocalOrders:
         return self._paused
 
     def hold(self) -> None:
-        """Begin nothing new, as when paused, but not on the record: whoever drives the session continues it."""
+        """Begin nothing new, as when paused, but not on the record: the owner of the session continues it."""
         if not self._paused:
             self._paused = True
             self._pause()
@@ -106,7 +106,7 @@ class LocalOrders:
         return self._words.before(task, call)
 
     def note(self, body: EventBody, task: str | None) -> None:
-        """Take into account what is put on the record."""
+        """Update the state from an event that is put on the record."""
         self._tasks.apply(body, task)
         if isinstance(body, TaskEnded) and task is not None:
             for order in self._words.take_unheard(task):
@@ -120,10 +120,10 @@ class LocalOrders:
         await self.read()
 
     async def read(self) -> None:
-        """Take the orders that have come, and write what only watchers wait for.
+        """Take the orders that have arrived, and write the events that only viewers wait for.
 
-        A session that is paused ends once nothing is in flight. So does one in which tasks are restarted: their own
-        calls are broken off, those of other tasks finished.
+        A session that is paused ends once nothing is in flight. A session in which tasks are restarted ends too: calls
+        of these tasks are stopped, calls of other tasks are finished.
         """
         for order in () if self._mailbox is None else self._mailbox.pending():
             await self._take(order)
@@ -154,7 +154,7 @@ class LocalOrders:
                 self._accept(order) if judged == ACCEPTED else self._refuse(order, judged)
         await self._recorder.commit()
         self._act(order)
-        # What follows from it, such as the end of a task, takes some turns of the loop; whoever sent it watches.
+        # Its consequences, such as the end of a task, take some turns of the loop; the sender watches for them.
         asyncio.get_running_loop().call_later(FOLLOWS_S, self._recorder.write_soon)
         assert self._mailbox is not None
         self._mailbox.remove(order.id)
@@ -223,7 +223,7 @@ class LocalOrders:
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def _act(self, order: Order | UnreadableOrder) -> None:
-        """Bring about what the orders on the record say; it may be brought about already."""
+        """Carry out the orders on the record; they may be carried out already."""
         if isinstance(order, UnreadableOrder):
             return
         if order.order in ("pause", "continue"):
@@ -235,7 +235,7 @@ class LocalOrders:
             self._clock.fire(order.task)
 
     def _top_up(self, order: Order) -> dict[str, object]:
-        """Let the limits grow; what they are now, and the tasks that run again because they lacked it."""
+        """Raise the limits. Returns the new limits, and the tasks that run again because they were short of budget."""
         short = self._tasks.short()
         self._restarted.update(short)
         for task in short:

@@ -1,7 +1,7 @@
 """Calls that begin with the same long text -> one of them first, so that the others find it in the provider's cache.
 
-A provider keeps the beginning of a prompt once it answers it. Calls that are sent at the same moment would each pay the
-full price for what they share.
+A provider caches the beginning of a prompt when it begins to answer. Calls that are sent at the same moment would each
+pay the full price for the text they share.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import hashlib
 from chargehand.engine.local.resources import Resources
 from chargehand.values.effect import ModelCall
 
-# Characters from which a provider keeps what calls share: about 1,024 tokens.
+# A provider caches a shared beginning from this many characters: about 1,024 tokens.
 LEAST_SHARED = 4_096
-# How long others wait at most for the first one's reply to begin: a slow model is not worth more.
+# How long other calls wait at most until the first reply begins: for a slow model a longer wait does not pay.
 LONGEST_WAIT_S = 10.0
 
 
 class FirstCall:
-    """The first call with its beginning. `begin` lets the others go; so does the end of the call."""
+    """The first call with its beginning. `begin` releases the other calls; the end of the call does so too."""
 
     def __init__(self, begun: asyncio.Future[None]) -> None:
         self._begun = begun
@@ -37,9 +37,9 @@ class PromptBeginnings:
         self._begun: dict[bytes, asyncio.Future[None]] = {}
 
     async def wait(self, effect: ModelCall) -> FirstCall | None:
-        """At once for a call that shares nothing long or is the first to, which is returned; others wait for that one.
+        """Return the first call with a long shared beginning at once; later ones wait for it, other calls do not wait.
 
-        Nobody waits where reading from the cache is not known to cost less.
+        No call waits where reading from the cache is not known to cost less.
         """
         name = self._name(effect)
         if name is None:

@@ -1,4 +1,4 @@
-"""The questions of one run: each is asked once, of the person who is there or of another session's.
+"""The questions of one run: each is asked once, of the person in this session or in a later one.
 
 An answer may also come as an order, from any process: the first that can be used counts.
 """
@@ -27,7 +27,7 @@ from chargehand.values.order import Order
 
 
 class Questions:
-    """By key, this session's and those before it. A key is asked once and answered once."""
+    """Questions by key, of this session and of earlier ones. A key is asked once and answered once."""
 
     def __init__(self, replay: Replay) -> None:
         self._asked = {key: Question.model_validate(asked) for key, asked in replay.questions.items()}
@@ -47,7 +47,7 @@ class Questions:
         return [asked.id for key, asked in self._asked.items() if key not in self.answers]
 
     def add(self, key: str, question: Question) -> Question:
-        """The question under an id no other of the run has; what was recorded keeps the id it has."""
+        """The question with an id that is unique in the run; a recorded question keeps its id."""
         taken = {asked.id for asked in self._asked.values()}
         ids = (question.id if number == 1 else f"{question.id}-{number}" for number in count(1))
         free = next(id for id in ids if id not in taken)
@@ -55,7 +55,7 @@ class Questions:
         return self._asked[key]
 
     def borrow(self, key: str, question: Question, earlier: Replay) -> bool:
-        """Whether the run this one repeats has a person's work on the very same question; it is not asked twice."""
+        """Whether the run that this one repeats has a person's work on the same question; it is not asked twice."""
         asked: dict[str, Any] = earlier.questions.get(key) or {}
         same = question.kind == "task" and asked.get("prompt") == question.prompt and key in earlier.answers
         if not same or key in self:
@@ -138,14 +138,14 @@ class Inquiries:
             self._recorder.emit_at(Site(key, at.task, at.attempt), answered)
 
     def deliver(self, question: str) -> None:
-        """Let what asked the question continue: its answer is on the record."""
+        """Let the code that asked the question continue: its answer is on the record."""
         if (key := self._questions.find(question)) is not None and key in self._questions.answers:
             self._arrived.setdefault(key, asyncio.Event()).set()
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     async def _record_question(self, site: Site, question: Question) -> None:
-        """On the record before anybody is asked, with the answer where the run that this one repeats has it."""
+        """Record the question before a person is asked, with the answer if the run that this one repeats has it."""
         await self._slots.may_begin()
         key, questions, emit = site.key, self._questions, self._recorder.emit_at
         if self._prior is not None and questions.borrow(key, question, self._prior.replay):
@@ -157,7 +157,7 @@ class Inquiries:
             await self._recorder.commit()
 
     async def _ask_person(self, site: Site, people: Callable[[Question], Awaitable[JSON]]) -> None:
-        """Ask the person who is there, after those who asked before; the person may leave it for later."""
+        """Ask the person in this session, after the earlier questions; the person may leave it for later."""
         with self._activity.ask_inline():
             try:
                 async with self._turn:

@@ -1,9 +1,9 @@
-"""A call whose provider asks to be left alone for long waits for it, and holds nothing: no budget, slot or time limit.
+"""When a provider asks for a long pause, the call waits and holds nothing: no budget, slot or time limit.
 
 A quota of hours is not a failure. While other work is under way, the call just waits. When nothing else can run, the
-run as a whole waits: in this process where it stays, else the session ends and another one continues.
+run as a whole waits: in this process if it stays here, otherwise the session ends and another one continues.
 
-When the time has come, one call is sent; the others go after it has been answered (`limits/concurrency_after_429.py`).
+After the pause one call is sent; the others follow when it has been answered (`limits/concurrency_after_429.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Fault
 
-# A pause of up to this long is not waited for here: the task is tried again, or its fallback does it.
+# A pause of up to this length is not handled here: the task is tried again, or its fallback does it.
 SHORT_PAUSE_S = 60.0
 
 
@@ -31,13 +31,13 @@ class ProviderOut(NamedTuple):
     provider: str
     until: float
     fault: Fault
-    # With how many tokens of output it was sent; None if it was not: it is sent again with the same bytes.
+    # The limit of output tokens it was sent with; None if it was not sent. It is sent again with the same bytes.
     sent_output: int | None = None
     ok: bool = False
 
 
 class ProviderWaits:
-    """One per session. It knows what earlier sessions were asked to wait for."""
+    """One per session. It knows which pauses providers asked for in earlier sessions."""
 
     def __init__(
         self,
@@ -53,25 +53,25 @@ class ProviderWaits:
         self._recorder = recorder
         self._wait_s = wait_s
         self._deadline_s = deadline_s
-        # Provider -> until when it is to be left alone, in seconds since 1970.
+        # Provider -> until when it must not be called, in seconds since 1970.
         self._held = dict(replay.waits.held_providers)
-        # Key -> how often the call has waited; and since when it does, on the loop's clock.
+        # Key -> how often the call has waited; and since when it waits, on the loop's clock.
         self._times: dict[str, int] = {}
         self._since: dict[str, float] = {}
         # Calls that wait now: their providers, and until when.
         self._waiting: dict[str, tuple[float, str]] = {}
-        # How often the run as a whole has waited in this and in earlier sessions, and whether it does.
+        # How often the run as a whole has waited in this and in earlier sessions, and whether it waits now.
         self._number = replay.waits.of_run
         self._is_announced = False
 
     def held_until(self, provider: str) -> float | None:
-        """Until when an earlier session was asked to leave the provider alone, on the loop's clock."""
+        """Until when the provider must not be called, as it asked in an earlier session; on the loop's clock."""
         until = self._held.pop(provider, None)
         left = 0.0 if until is None else until - self._clock.wall()
         return asyncio.get_running_loop().time() + left if left > 0 else None
 
     async def wait(self, site: Site, effect: ModelCall, out: ProviderOut) -> Fault | None:
-        """Return None once the provider may be asked again; or at once why it is not waited for."""
+        """Return None once the provider may be called again, or at once the reason why the call does not wait."""
         if (fault := self._refuse(site, effect, out)) is not None:
             return fault
         loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ class ProviderWaits:
         return None
 
     async def _sleep(self, until: float, nothing_else_runs: asyncio.Event) -> None:
-        """Until the time has come; meanwhile it may turn out that nothing else can run."""
+        """Wait until the pause is over. When nothing else can run meanwhile, that is announced."""
         try:
             async with asyncio.timeout_at(until):
                 while True:
@@ -122,7 +122,7 @@ class ProviderWaits:
             self._recorder.emit(over)
 
     def _refuse(self, site: Site, effect: ModelCall, out: ProviderOut) -> Fault | None:
-        """Why the call is not to wait: somebody else may do it sooner, or it would be too long."""
+        """Why the call must not wait: another worker may do the task sooner, or the wait would be too long."""
         now = asyncio.get_running_loop().time()
         seconds = out.until - now
         if seconds <= SHORT_PAUSE_S or (effect.yields and site.attempt == 1):

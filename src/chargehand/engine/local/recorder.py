@@ -1,6 +1,6 @@
 """Events as they happen -> batches on the journal: once per loop turn, only when someone waits, one in flight.
 
-500 concurrent workers so share a handful of commits, and nothing that was emitted is ever out of order.
+So 500 concurrent workers share a few commits, and events always stay in the order in which they were emitted.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Recorder:
         return bool(self._events)
 
     def write_soon(self) -> None:
-        """Write what was emitted, though nobody waits for it."""
+        """Write the emitted events although nothing waits for them."""
         self._wanted.set()
 
     async def commit(self) -> None:
@@ -119,7 +119,7 @@ class Recorder:
             await self._write_batches()
         except asyncio.CancelledError:
             for done in (*self._served, *self._waiting):
-                done.cancel()  # nothing may hang on a writer that is gone
+                done.cancel()  # nothing may wait for a writer that has ended
             raise
 
     async def _write_batches(self) -> None:

@@ -1,4 +1,4 @@
-"""What effects are carried out with on this machine: models, tools, material, what analyzers found before."""
+"""The resources for effects on this machine: models, tools, material, and earlier results of analyzers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TOKENS_PER_MESSAGE = 6
 
 @plain_class()
 class Resources:
-    """Everything that differs between machines and runs is here, nothing of it is in an effect."""
+    """Everything that differs between machines and runs is here, and not in an effect."""
 
     models: Models
     tools: Mapping[str, Tool] = field(default_factory=dict[str, Tool])
@@ -49,10 +49,10 @@ class Resources:
     analyses: Cache | None = None
     # What the files of this session's analyses hold.
     hashes: Hashes | None = None
-    # Where programs work, from the first one on; and the run they are of.
+    # Where programs work, set when the first one starts; and their run.
     folders: WorkFolders | None = None
     run: str = "run"
-    # The key of a call -> the W3C trace context that it carries on.
+    # The key of a call -> the W3C trace context that it continues.
     trace_header: Callable[[str], str | None] | None = None
     # An analysis is work for a whole core. One more than there are may be under way, so that no core is idle while
     # another starts its tool or is put on the record.
@@ -61,7 +61,7 @@ class Resources:
     async def model(
         self, effect: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None
     ) -> Reply:
-        """The reply. Raises ModelError; whether to send again, and what it used, is the engine's to say."""
+        """The reply. Raises ModelError. The engine decides whether to send again, and what the call used."""
         return await self.models.client(effect.model).complete(effect, max_output, attribution, on_text)
 
     async def tool(self, effect: ToolCall, key: str) -> ToolResult:
@@ -99,7 +99,7 @@ class Resources:
         return await run_program(effect, around, on_progress)
 
     async def has_base(self, base: str) -> bool:
-        """Whether a checkout would be of the same revision now; True of programs that had none."""
+        """Whether a checkout would have the same revision now; True for programs without a checkout."""
         if not base:
             return True
         from chargehand.programs.checkout import current_base
@@ -107,13 +107,13 @@ class Resources:
         return await current_base([each.path for each in self.context.material]) == base
 
     async def sweep(self) -> None:
-        """Remove what programs of sessions left whose processes were killed."""
+        """Remove the files that programs left behind in sessions whose processes were killed."""
         from chargehand.programs.work_folders import sweep
 
         await asyncio.to_thread(sweep)
 
     async def close(self) -> None:
-        """Remove what programs of this session left."""
+        """Remove the files that programs of this session left behind."""
         if self.folders is not None:
             await asyncio.to_thread(self.folders.close)
 
@@ -140,5 +140,5 @@ class Resources:
         return int(characters / CHARACTERS_PER_TOKEN) + TOKENS_PER_MESSAGE * len(effect.messages)
 
     def still_valid(self, result: ToolResult) -> bool:
-        """Whether what a tool read then is what it would read now."""
+        """Whether a tool would read the same now as it did then."""
         return still_valid(result.reads, self.context)

@@ -1,6 +1,6 @@
 """A model call that failed -> whether the same call is sent again, and after how long.
 
-What happens when it is not, or fails once more, is for the ladder in `dispatcher/recovery.py`.
+The ladder in `dispatcher/recovery.py` decides what happens when it is not sent again or fails again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import random
 from chargehand.errors import ModelError
 
 TRANSPORT_RETRIES = 4
-# The same where a page or nothing came instead of a reply: more often than a short fault of a gateway it is an address
-# at which there is no model server.
+# The same when a web page or nothing arrived instead of a reply. The usual cause is an address without a model server;
+# a short fault of a gateway is rarer.
 RETRIES_AFTER_PAGE = 1
 # The longest pause before each retry. Together they outlast the restart of a server and most of a minute's rate limit:
 # when the last retry fails too, the task is not tried again by the same worker.
@@ -25,7 +25,7 @@ def may_retry(error: ModelError, retries: int) -> bool:
 
 
 def backoff(error: ModelError, retries: int, chance: random.Random, patience_s: float) -> float:
-    """What the provider asked for and a little, or by chance between half of the longest pause and all of it.
+    """A little more than the provider asked for, or a random time between half of the longest pause and all of it.
 
     No pause is longer than a third of the patience with this provider.
     """

@@ -69,11 +69,11 @@ class LocalRecord:
             if "urls" in result:
                 yield from result["urls"]
             elif "text" in result:
-                # Written before results listed their urls, or it has none.
+                # The result was written before results listed their urls, or it has no urls.
                 yield from normal_urls(result["text"])
 
     def mark_sent(self, task: str | None, attempt: int | None) -> None:
-        """Something of this attempt, and so of those it is nested in, was sent."""
+        """Note that something was sent for this attempt, and so for the attempts it is nested in."""
         self._sent.add((task, attempt))
         if task is not None:
             self._sent.update(TaskPath.parse(task).around)

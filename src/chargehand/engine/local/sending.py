@@ -1,6 +1,6 @@
 """An admitted model call -> its result: the provider's permit, the request, retries, and the usage that is believed.
 
-What may be sent again is sent again with the same bytes and key, with no slot of the run held in between. Permits are
+A retry has the same bytes and key. No slot of the run is held between tries. Permits are
 the provider's, shared by all runs of the process.
 """
 
@@ -28,11 +28,11 @@ from chargehand.values.ledger import Reservation
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Fault
 
-# More than there are tasks: a call that was refused asks again behind all that were refused less often.
+# Larger than the number of tasks: a refused call asks again after all calls that were refused less often.
 BEHIND_ALL = 1_000_000
-# How long a provider that is out is waited for when it has not answered even once: a wrong address is reported soon.
+# How long a call waits for a provider that has never answered: a wrong address is reported soon.
 PATIENCE_AT_FIRST_S = 3.0
-# Usage above this many times what a call looks like at the most is not a count of this call.
+# Usage of more than this many times the highest estimate of a call cannot be the usage of that call.
 ABSURD = 2
 
 OnText = Callable[[str], None] | None
@@ -60,9 +60,9 @@ class Sender:
         # model -> what its provider allows; a session lives on one loop, as these do.
         self._limits: dict[str, ProviderLimits] = {}
         self._waits = waits
-        # Models of which it was said that their usage is not believed: once is enough.
+        # Models whose usage was reported as not credible: one warning for each is enough.
         self._doubted: set[str] = set()
-        # Task -> how many of its calls a provider has and has not answered.
+        # Task -> how many of its calls are at a provider and not answered.
         self.at_provider: Counter[str | None] = Counter()
 
     async def send(
@@ -175,9 +175,9 @@ class Sender:
     async def acquire(
         self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
     ) -> Permit | Refused:
-        """A slot and the provider's permit, or neither. No slot is held while waiting for the provider.
+        """A slot and the provider's permit, or neither. No slot is held while the call waits for the provider.
 
-        Calls that were refused take turns, so that a long refusal does not use up the retries of one of them.
+        Refused calls take turns, so a long refusal does not use up the retries of one call.
         """
         loop = asyncio.get_running_loop()
         limits = self._provider(effect)
@@ -204,7 +204,7 @@ class Sender:
     def _count_reply(
         self, site: Site, effect: ModelCall, reservation: Reservation, reply: Reply, most: int
     ) -> tuple[Reply, float | None]:
-        """The reply with the usage that can be believed, and what it costs, if known."""
+        """The reply with a credible usage, and its price, if known."""
         problem = reply.usage_problem or usage_problem(reply, most, self._resources.window(effect))
         if problem and effect.model not in self._doubted:
             self._doubted.add(effect.model)
@@ -236,10 +236,10 @@ class Sender:
 
 
 def usage_problem(reply: Reply, most: int, window: int | None) -> str:
-    """Why the usage of a reply cannot be so, "" when it can be or was not said.
+    """Why the reported usage of a reply cannot be right; "" when it can be right or was not reported.
 
-    `most` is what the call was estimated to use at the most; `window` is what the model is known to hold: a request
-    larger than that, by our estimate, shows that it is not so.
+    `most` is what the call was estimated to use at the most; `window` is what the model is known to hold: if our
+    estimate of the request is larger, the known size is wrong.
     """
     if (count := reply.usage) is None:
         return ""
@@ -269,5 +269,5 @@ def _for_limits(error: ModelError) -> CallResult:
         case "rate_limited" | "overloaded" | "connection" | "timeout" | "auth":
             return error.kind
         case _:
-            # A page where a reply should be does not come from the provider: it was not reached.
+            # A web page instead of a reply does not come from the provider: it was not reached.
             return "connection" if error.transient else "other"

@@ -22,7 +22,7 @@ TOO_LITTLE = 1.05
 
 
 class SharedLedger:
-    """One per session. What it does is decided by the ledger; here is only the waiting and the record of it."""
+    """One per session. The ledger decides; this class only waits and records."""
 
     def __init__(
         self, budget: Budget, resources: Resources, recorder: Recorder, writer: str | None, *, echoes: bool = True
@@ -31,14 +31,14 @@ class SharedLedger:
         self.echoes = echoes
         price = None if writer is None else resources.models.price(writer)
         self.ledger = Ledger(budget, writer=_per_token(price))
-        # How many tasks still want something: what is left is shared between them.
+        # How many tasks have not ended: the rest of the budget is shared between them.
         self.unfinished = 1
         self._resources = resources
         self._recorder = recorder
         self._calibration = Calibration()
         # key -> the estimate before calibration, while the call is under way.
         self._raw: dict[str, int] = {}
-        # What was set aside for calls that were sent and then broken off: no outcome says what they used.
+        # Reservations of calls that were sent and then interrupted: no outcome says what they used.
         self.lost: list[Usage] = []
         # Tokens counted for each call that came to an end without saying what it used.
         self.estimated: list[int] = []
@@ -54,7 +54,7 @@ class SharedLedger:
         """
         raw, wish = self._wish(site, effect)
         if sent_output is not None:
-            # A repeat asks for just what was recorded, so that it is the same bytes: its share was decided then.
+            # A repeat asks for exactly the recorded amount, so its bytes are the same: its share was decided then.
             wish = wish._replace(output_cap=sent_output, least=sent_output, share=1)
         waited = False
         try:
@@ -84,7 +84,7 @@ class SharedLedger:
                 self._wake_next()
 
     async def _turn(self, *, front: bool) -> None:
-        """Wait until something was settled; who has waited already stays first."""
+        """Wait until something was settled; a call that has waited before stays first."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if front:
             self._waiters.appendleft(turn)
@@ -107,23 +107,23 @@ class SharedLedger:
                 return
 
     def look_again(self) -> None:
-        """There may be room for those who wait: the first looks, and wakes the next."""
+        """There may be room for waiting calls: the first one checks, and wakes the next."""
         self._wake_next()
 
     def outgrown(self, site: Site, model: str) -> bool:
-        """Whether what was set aside for a call is known by now to be too little, or no longer there."""
+        """Whether the reservation of a call is now known to be too small, or no longer exists."""
         reservation = self.ledger.open[site.key]
         left = self.ledger.tokens_left(held=True)
         fresh = self._calibration.estimate(model, self._raw[site.key])
         return fresh > reservation.input_tokens * TOO_LITTLE or (left is not None and left < 0)
 
     def most(self, site: Site) -> int:
-        """The tokens a call under way looks like at the most: a model may have reported too little before."""
+        """The highest estimate of the tokens of a call under way: a model may have reported too few before."""
         reservation = self.ledger.open[site.key]
         return max(reservation.input_tokens, self._raw[site.key]) + reservation.output_tokens
 
     def reserve_now(self, site: Site, effect: ModelCall) -> Grant | None:
-        """Set aside what the call may cost if there is room for all of it at once; nobody waits for it."""
+        """Set aside what the call may cost if there is room for all of it at once; otherwise do not wait."""
         raw, wish = self._wish(site, effect)
         granted = self.ledger.reserve(wish)
         return self._record_grant(site, raw, granted) if isinstance(granted, Grant) else None
@@ -186,7 +186,7 @@ class SharedLedger:
 
 
 class LocalBudget:
-    """The run's budget over all its sessions, as the supervisor shares it out."""
+    """The run's budget over all its sessions, as the supervisor distributes it."""
 
     def __init__(self, shared: SharedLedger, replay: Replay, recorder: Recorder) -> None:
         self._shared = shared
@@ -218,7 +218,7 @@ class LocalBudget:
         return [*self._replay.spending.estimated, *self._shared.estimated]
 
     def settle_left_behind(self) -> None:
-        """Put on the record what is counted for the calls that were in flight when a session before died."""
+        """Put on the record what is counted for the calls that were in flight when an earlier session died."""
         for each in (*self._replay.spending.written_off.values(), *self._left_behind):
             at = Key.parse(each.key)
             self._recorder.emit(each.settled, at.task, at.attempt)
@@ -233,7 +233,7 @@ class LocalBudget:
         self.ledger.allot(task, budget, *self._replay.spending.spent_by(task))
 
     def top_up(self, tokens: int, usd: float) -> Budget:
-        """Let the run use more from now on: the limit then. Calls that wait for room look again."""
+        """Let the run use more from now on, and return the new limit. Calls that wait for room check again."""
         limit = self.ledger.top_up(tokens, usd)
         self._shared.look_again()
         return limit
@@ -247,5 +247,5 @@ class LocalBudget:
 
 
 def _per_token(price: Price | None) -> tuple[float, float] | None:
-    """USD a token of input and of output."""
+    """US dollars for a token of input and for a token of output."""
     return None if price is None else (price.input / 1e6, price.output / 1e6)

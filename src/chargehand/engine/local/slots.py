@@ -25,7 +25,7 @@ class Waited:
 
 
 class Slots:
-    """At most so many at once; begun tasks come before new ones, the supervisor's own calls before all."""
+    """A limited number at once. Begun tasks come before new ones, the supervisor's own calls before both."""
 
     def __init__(self, limit: int) -> None:
         self._gate = Gate(limit)
@@ -80,5 +80,5 @@ class Slots:
 
 
 async def never() -> None:
-    """Wait until cancelled: nothing new is begun, the session ends around us."""
+    """Wait until cancelled: nothing new is begun, because the session ends."""
     await asyncio.get_running_loop().create_future()

@@ -31,7 +31,7 @@ class WordsToWorkers:
         self._replay = replay
         self._emit = emit
         self._accept = accept
-        # By key of the order: those that a call has taken, and those that no call has.
+        # Words by key of the order: those that a call has taken, and those that no call has taken.
         self._said = {key: _Said(*said) for key, said in replay.words.items()}
         self._waiting: dict[str, Order] = {}
         # Conversation -> the keys of the orders whose words it has.

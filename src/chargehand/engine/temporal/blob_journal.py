@@ -68,7 +68,7 @@ def read_commit(run: str, path: str, whole: bytes) -> Commit:
 
 
 class BlobJournal:
-    """A handle on one segment. The newest that opened it owns it; what it has read or written it keeps in memory."""
+    """A handle on one segment. The newest handle owns the segment. It keeps what it has read or written in memory."""
 
     def __init__(self, store: BlobStore, run: str, segment: str) -> None:
         self._store = store
@@ -86,7 +86,7 @@ class BlobJournal:
 
     @classmethod
     def open(cls, store: BlobStore, run: str, segment: str, token: int | None = None) -> BlobJournal:
-        """As its owner from here on; OwnershipLost where an owner with a larger token has opened it."""
+        """Open it as its owner; OwnershipLost if an owner with a larger token has opened it."""
         journal = cls(store, run, segment)
         while True:
             journal.refresh()
@@ -97,7 +97,7 @@ class BlobJournal:
 
     @classmethod
     def at(cls, store: BlobStore, run: str, folder: str) -> BlobJournal:
-        """A reader of the segment in a folder, whose name may be hidden: its first commit says it."""
+        """A reader of the segment in a folder. The folder's name may be hidden: the first commit has the real one."""
         journal = cls(store, run, "")
         journal._folder = folder
         journal.refresh()
@@ -162,7 +162,7 @@ class BlobJournal:
         return True
 
     def _check_own(self, name: str, body: bytes) -> None:
-        """A commit whose reply was lost on the way is there already; any other is another owner's."""
+        """OwnershipLost unless the object is this very commit, whose reply was lost: another owner wrote any other."""
         if self._store.get(name) != body:
             self._lost = OwnershipLost(f"Another worker has opened {self._segment} of run {self.run}.")
             raise self._lost

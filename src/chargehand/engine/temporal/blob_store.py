@@ -1,4 +1,4 @@
-"""Objects by path, in a folder or a bucket: put once, read whole, listed in order. What was altered is not read.
+"""Objects by path, in a folder or a bucket: put once, read whole, listed in order. Altered objects are refused.
 
 A path is `runs/RUN/KIND/NAME.../NUMBER`. With a key the bodies are encrypted, and the names, which hold ids of tasks,
 are hidden; run and kind stay readable, so that a run can be listed and removed as a whole.
@@ -56,7 +56,7 @@ class BlobStore:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def create(self, path: str, body: bytes) -> bool:
-        """Put an object where none is, durably; False where one is."""
+        """Put an object durably where there is none; False where there is one."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
@@ -69,7 +69,7 @@ class BlobStore:
         return True
 
     def put(self, path: str, body: bytes) -> None:
-        """Put an object, in the place of the one that is there, durably."""
+        """Put an object durably, in place of an existing one."""
         import obstore
 
         with self._translate_errors(path):
@@ -91,7 +91,7 @@ class BlobStore:
                     continue
 
     def _sync(self, path: str) -> None:
-        """A folder keeps what a dead process wrote; to keep it when the machine dies, it is written through."""
+        """A folder keeps what a dead process wrote. To survive a crash of the machine, the data is synced to disk."""
         if self._folder is None:
             return
         whole = self._folder / path
@@ -130,7 +130,7 @@ class BlobStore:
             return list(readers.map(self.get, paths))
 
     def list(self, folder: str, after: str | None = None) -> list[str]:
-        """The paths of all objects below a folder, in order; those that come after one of them."""
+        """The paths of all objects below a folder, in order; or only those after a given path."""
         import obstore
 
         with self._translate_errors(folder):
@@ -172,7 +172,7 @@ class BlobStore:
 
     @contextmanager
     def _translate_errors(self, path: str) -> Generator[None]:
-        """Failures of the store as errors of ours."""
+        """Turn failures of the store into our own errors."""
         from obstore.exceptions import BaseError
 
         try:

@@ -1,4 +1,4 @@
-"""What goes into an activity and comes out of it, as JSON: an order for one step, and the head that it came to.
+"""The input and output of an activity, as JSON: an order for one step, and the head of its result.
 
 Both become part of the history of a workflow, so neither holds a text of the user, of a model or of a tool.
 """
@@ -14,7 +14,7 @@ from chargehand.values.step import Head, StepKind, StepRefs
 
 # What ends a run, beside the steps of its flow: the report and what was not carried by another step go on the record.
 CLOSE = "close"
-# What a run begins with that has run before: what is on its record, a page at a time.
+# The first steps of a run that has run before: they read its record, a page at a time.
 RECALL = "recall"
 # A person has ordered something: the verdict goes on the record.
 TAKE_ORDERS = "orders"
@@ -46,7 +46,7 @@ class StepOrder:
     tokens: int | None = None
     usd: float | None = None
     task_budget: JsonObject | None = None
-    # Whether it may come back for more, once.
+    # Whether it may ask for more, once.
     may_get_more: bool = False
     # Task -> the attempt that it ended with, or the head that it ended with.
     ends: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -78,7 +78,7 @@ class StepResult:
     # What its segment has spent in all its steps.
     tokens: int = 0
     usd: float = 0.0
-    # What the head does not tell of what was spent: calls broken off, calls that did not say what they used.
+    # What was spent but is not in the head: interrupted calls, and calls that did not report their usage.
     extra: JsonObject | None = None
     # `person`, `provider` until a time of day, `hold` while the run is held, or `budget` for a larger part of it.
     waits: str | None = None
@@ -89,7 +89,7 @@ class StepResult:
 
 
 def pack(value: StepOrder | StepResult) -> JsonObject:
-    """What goes into a history: the fields that say something."""
+    """The fields for a history: those that differ from their default."""
     blank = _BLANK[type(value)]
     return {name: each for name, each in vars(value).items() if each != blank[name]}
 
@@ -106,7 +106,7 @@ def read_refs(data: JsonObject) -> StepRefs:
 
 
 def pack_head(head: Head) -> JsonObject:
-    """A head without what it has by default, and without its words."""
+    """A head without default values, and without its texts."""
     data = head.model_dump(mode="json", exclude_defaults=True)
     if "why" in data:
         data["why"] = why_mark(head.ref) if head.ref else ""

@@ -1,7 +1,7 @@
-"""The engine port above steps, inside of a workflow: each step becomes one activity, of which only the head is known.
+"""The engine port above steps, inside a workflow: each step becomes one activity, and only its head is known.
 
-No file, thread, clock or randomness of its own: time and chance are the workflow's, so that a replay decides the same.
-What the code above steps puts on the record is carried by the next step, which writes it.
+It has no file, thread, clock or randomness of its own: time and chance come from the workflow, so a replay decides the
+same. What the code above steps puts on the record is carried by the next step, which writes it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 # The server refuses a workflow with more than 2,000 activities at once, in silence.
 MOST_UNDER_WAY = 1_000
-# Steps of a supervisor that takes all that is left of the budget.
+# Steps of the supervisor that may use the whole rest of the budget.
 _WHOLE = ("plan", "extend", "write", "finish", "close")
 
 
@@ -80,7 +80,7 @@ class WorkflowEngine:
         # When the run's time is over; and whether tasks were restarted, now or earlier.
         self.deadline_s: float | None = None
         self.restarted = False
-        # Another engine takes over: nothing new begins, and what is broken off is not a failure.
+        # Another engine takes over: nothing new begins, and an interrupted step is not a failure.
         self.leaving = False
         # What the turns of this execution are counted from.
         self.first_turn = 0
@@ -98,7 +98,7 @@ class WorkflowEngine:
         self.under_way: dict[str, asyncio.Task[StepResult]] = {}
         self._queued: set[str] = set()
         self._recalled_keys: set[str] = set()
-        # Segments that wait for a person or a provider, and those that something has come for.
+        # Segments that wait for a person or a provider, and those for which something has arrived.
         self.waiting: dict[str, str] = {}
         self.woken: set[str] = set()
         # Steps that used up their part of the budget, and get another one: once.
@@ -150,7 +150,7 @@ class WorkflowEngine:
                 work.cancel()
 
     def end_overdue(self) -> None:
-        """The run's time is over, and so are the steps of tasks that no worker has ended by then."""
+        """The run's time is over: cancel the steps of tasks that are still under way."""
         self.overdue = True
         for key, work in list(self.under_way.items()):
             if not key.startswith("@"):
@@ -252,7 +252,7 @@ class WorkflowEngine:
         return head
 
     async def _wait(self, segment: str, task: str, result: StepResult) -> None:
-        """Until somebody has answered, the provider may be asked again, or the run is not held any more."""
+        """Wait until somebody has answered, the provider may be called again, or the run is no longer held."""
         assert result.waits is not None
         if result.waits in ("hold", "budget"):
             return  # whoever holds it is asked before the next step; its part of the budget is larger then
@@ -295,7 +295,7 @@ class WorkflowEngine:
         self._loose += [*self._notes.pop(head.task, []), ended]
 
     def _take_notes(self, segment: str) -> list[list[Any]]:
-        """What a step of this segment carries: what is its own, and what is nobody's."""
+        """The events that a step of this segment carries: those of the segment, and those without a segment."""
         notes, self._loose = [*self._loose, *self._notes.pop(segment, [])], []
         return notes
 
@@ -476,7 +476,7 @@ _Timeout = tuple[asyncio.Timeout, Callable[[], float | None]]
 
 
 class _StoppableTimeout:
-    """A timeout that an order can let fire; without a limit it is no timer."""
+    """A timeout that an order can fire; without a limit it does not start a timer."""
 
     def __init__(self, timeouts: dict[str, list[_Timeout]], task: str, left: Callable[[], float | None]) -> None:
         self._timeouts = timeouts

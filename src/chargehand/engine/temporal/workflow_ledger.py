@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from chargehand.values.budget import Budget
 
-# A step gets no less than this, if need be after others have given back: about one call with a full answer.
+# A step gets at least this much, if necessary after other steps gave some back: about one call with a full answer.
 LEAST_TOKENS = 16_384
 # What has to be left for another attempt to have a chance.
 SMALLEST_ATTEMPT = 1_024
@@ -19,7 +19,7 @@ SMALLEST_ATTEMPT = 1_024
 
 @dataclass(frozen=True)
 class Allotment:
-    """What a step may spend beside what its segment has spent before; None without a limit."""
+    """What a step may spend in addition to what its segment has spent before; None without a limit."""
 
     tokens: int | None
     usd: float | None
@@ -27,7 +27,7 @@ class Allotment:
 
 @dataclass
 class WorkflowLedger:
-    """One per run. Plain numbers, no clock: replaying a workflow comes to the same allotments."""
+    """One per run. It uses plain numbers and no clock: a replay of the workflow gives the same allotments."""
 
     limit: Budget = field(default_factory=Budget)
     # Segment -> what all its steps have spent so far.
@@ -65,7 +65,7 @@ class WorkflowLedger:
     # -- allotments ---------------------------------------------------------------------------------------------------
 
     async def reserve(self, segment: str, *, whole: bool, again: bool = False) -> Allotment:
-        """A share of what is left; all of it for a step of the supervisor itself, and for one that comes back for more.
+        """A share of what is left; all of it for a step of the supervisor itself, and for a step that asks for more.
 
         It waits while others could give back enough.
         """
@@ -112,7 +112,7 @@ class WorkflowLedger:
         return self._within_task(segment, tokens, money)
 
     def _within_task(self, segment: str, tokens: int | None, usd: float | None) -> Allotment:
-        """What the whole task of a segment has left, its parts included, is the most."""
+        """At most what the whole task of a segment, its parts included, has left."""
         task = segment.partition(".s.")[0]
         budget = self.tasks.get(task)
         if budget is None:
