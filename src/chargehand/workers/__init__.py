@@ -31,14 +31,14 @@ class Assignment:
     inputs: Mapping[str, Outcome]
     # What the worker has used so far; it is counted even when the worker is stopped.
     used: list[Usage] = field(default_factory=list[Usage])
-    # Which part of the attempt this is: a member of a best_of (`b2`), or what is made of it after: a split's result.
+    # Which part of the attempt this is: a member of a best_of (`b2`), or the joined result of a split task.
     within: str | None = None
-    # The ids of all tasks of the run: what a worker names as a source is held against them. No worker sees them.
+    # The ids of all tasks of the run: a worker's sources are checked against them. No worker sees them.
     tasks: Collection[str] = frozenset()
 
     @property
     def is_member(self) -> bool:
-        """Whether others make the same attempt beside it, as members of a best_of."""
+        """Whether it is one of several copies of the same attempt, as members of a best_of."""
         return self.within is not None and self.within.startswith("b")
 
     def key(self, *parts: object) -> str:
@@ -63,7 +63,7 @@ class RunTerms(NamedTuple):
 
 
 class WorkerFacts(Protocol):
-    """What a dispatch has to know of a worker to choose between them: the work itself is inside of steps."""
+    """What a dispatch has to know about a worker to choose one: the work itself is inside steps."""
 
     @property
     def tier(self) -> Tier:
@@ -72,7 +72,7 @@ class WorkerFacts(Protocol):
 
     @property
     def waits_for_person(self) -> bool:
-        """Whether its work is a person's: no limit of time applies, and no task comes to it unless people are asked."""
+        """Whether a person does its work: it has no time limit, and it gets no task unless people may be asked."""
         ...
 
 
@@ -91,7 +91,7 @@ class WorkerPort(WorkerFacts, Protocol):
 
     @property
     def repeatable(self) -> bool:
-        """Whether doing one task several times side by side is safe, with no `once` tool in it, and worth anything."""
+        """Whether doing one task several times in parallel is useful, and safe because no `once` tool is in it."""
         ...
 
     def bind(self, terms: RunTerms) -> WorkerPort:

@@ -44,18 +44,18 @@ from chargehand.workers.worker_prompt import (
 )
 
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
-# Members of a best_of would all say the same at a temperature of 0.
+# At a temperature of 0 all members of a best_of would give the same answer.
 VARIED_TEMPERATURE = 0.7
-# What one warning lists of what was corrected in an answer, or removed from it.
+# How many corrections or removals in an answer one warning lists.
 _MOST_DETAILS = 10
 _LONGEST_DETAIL = 200
-# Statements whose sources are checked at once; more would hold up the other tasks.
+# How many statements have their sources checked at once; more would delay the other tasks.
 _MOST_ON_THE_LOOP = 500
 _LONG_TEXT = 20_000
-# The tool by which code reads small material for a worker that could read it itself, and the tool that says it could.
+# The tool with which code reads small material for a worker, and the tool that shows that the worker may read it.
 READ_MATERIAL = "read_material"
 READS_MATERIAL = "read_file"
-# What a small model is not offered when the material is in its prompt: it would only read it once more.
+# Tools that a small model is not offered when the material is in its prompt: it would only read it again.
 _READERS = frozenset({"read_file", "list_files", "search_files"})
 _PATH = lazy_regex(r"[\w.-]+(?:/[\w.-]+)*[\w-]")
 
@@ -76,16 +76,16 @@ class Agent:
     output_schema: dict[str, Any] | None = None
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     output_cap: int = 4096
-    # How long it waits out a provider that is down: not long when another worker can do it.
+    # How long it waits for a provider that is down: not long when another worker can do the task.
     patience_s: float = 60.0
     # Whether its fallback does not need the same provider.
     yields: bool = False
-    # How far its results are held to what they rest on, and the names of the material its request came with.
+    # How strictly the sources of its results are checked, and the names of the material in its request.
     evidence: EvidenceRule = "normal"
     material: tuple[str, ...] = ()
     # How many characters of material go into its first prompt.
     most_material: int = MOST_MATERIAL
-    # A person may be asked: whether calls of tools that need approval have a chance.
+    # Whether a person may be asked to approve calls of tools that need approval.
     ask: bool = False
     waits_for_person: bool = False
     # Takes the place of `prompt` where the model is a small open one.
@@ -126,7 +126,7 @@ class Agent:
     def first_messages(
         self, shape: Shape, task: Task, inputs: Mapping[str, Outcome], shown: str, *, has_read: bool = False
     ) -> list[Message]:
-        """How every attempt begins. A long context comes before all that other workers with the same one differ in."""
+        """How every attempt begins. A long context comes before the words in which workers that share it differ."""
         if not shown and len(context := context_text(task)) >= LONG_CONTEXT:
             common = system(common_prompt(shape, cites=bool(self.material or self.tools)))
             own = own_prompt(self.name, self.description, self.prompt)
@@ -153,9 +153,9 @@ class Agent:
         return tuple(spec for spec in self.specs if spec.name not in _READERS)
 
     def offered_tools(self, tier: Tier | None, *, has_read: bool) -> tuple[ToolSpec, ...]:
-        """The tools of a call. `has_read`: not those that read material.
+        """The tools of a call. With `has_read`, without those that read material.
 
-        A small open model that has no other one left is offered none at all: it would call one instead of answering.
+        A small open model without any other tool is offered none at all: it would call one instead of answering.
         """
         specs, model = self.specs_but_readers if has_read else self.specs, self.model_for(tier)
         if has_read and specs == (ESCALATE,) and is_small_open(model):
@@ -170,7 +170,7 @@ class Agent:
     def call(
         self, tier: Tier | None, *, may_call_tools: bool, shape: Shape, varied: bool = False, has_read: bool = False
     ) -> ModelCall:
-        """What every call of this agent has in common: all but the conversation. `varied` is for equal ones at once.
+        """What every call of this agent has in common: all but the conversation. `varied` is for parallel copies.
 
         `has_read`: tools that read material are not offered.
         """
@@ -213,11 +213,11 @@ class _Attempt:
             self.steps = min(self.steps, self.task.budget.steps)
         self.calls = 0
         self.tools = WorkerTools(agent.name, agent.tools, assignment, engine, ask=agent.ask)
-        # What its prompt has of the material.
+        # The material in its prompt.
         self.shown = ""
-        # Whether a small model has all of the material that it is to read in its prompt.
+        # Whether the prompt of a small model has all the material that it has to read.
         self.has_read = False
-        # Calls of tools that succeeded, as they are on the record: arguments and result.
+        # Successful calls of tools, as they are on the record: arguments and result.
         self.results: list[tuple[Mapping[str, Any], ToolResult]] = []
 
     async def run(self) -> Outcome:
@@ -301,7 +301,7 @@ class _Attempt:
                 return result.reply
 
     async def _answer(self, reply: Reply) -> Outcome:
-        """The structured result; what is unreadable or not a result is asked for once more, with what was wrong."""
+        """The structured result. An unreadable reply, or one without a result, is sent back once with the reason."""
         first = await self._read(reply.text)
         if isinstance(first, Grounded):
             return self._make_done(first)
@@ -317,7 +317,7 @@ class _Attempt:
         return (await self._plain(text) if text else None) or self._unusable(second, text)
 
     async def _read(self, text: str) -> Grounded | Unusable:
-        """The result in a reply with the sources that hold, or why it is none."""
+        """The result in a reply with its valid sources, or why it is not a result."""
         answer = read_answer(text, self.agent.output_schema, wants_findings=self.shape == "findings")
         return answer if isinstance(answer, Unusable) else await self._hold_to_evidence(answer)
 
@@ -346,7 +346,7 @@ class _Attempt:
         return held
 
     def _doubt_if_small(self, held: Grounded) -> Grounded:
-        """Less sure, with the gap stated, where a small open model gave a short answer from material."""
+        """The answer with less confidence and a stated gap, if a small open model gave a short answer from material."""
         model, task = self.agent.model_for(self.task.tier), self.task
         if self.shape != "plain" or not is_small_open(model):
             return held
@@ -359,7 +359,7 @@ class _Attempt:
         if foreign := check.find_foreign(said, given):
             return held.doubt(f"The material does not have {', '.join(foreign[:_MOST_DETAILS])}.", task.id)
         if self.assignment.inputs or context_text(task):
-            # What the answer rests on may be there.
+            # The text that supports the answer may be there.
             return held
         return held.doubt(f"{model} is a small model and may have misread the material: compare the answer.", task.id)
 

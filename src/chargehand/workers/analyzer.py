@@ -1,4 +1,4 @@
-"""Analyzers as a worker: the files a task names go through each of them, what they find is the outcome. No model."""
+"""Analyzers as a worker: each of them reads the files that a task names; their findings are the outcome. No model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chargehand.workers import Assignment, RunTerms
 
 # How many notes of one task are kept; the rest is counted.
 MOST_NOTES = 20
-# So many files are named in a sentence.
+# How many files are named in a sentence.
 MOST_NAMED = 10
 
 
@@ -33,10 +33,10 @@ class Brief(Value):
     options: dict[str, JSON] = Field(default_factory=dict)
     # Those of the worker's analyzers that can look at these files; None is all of them.
     analyzers: tuple[str, ...] | None = None
-    # Path -> its lines with their numbers, and those taken out of it, for a scorer of what was found.
+    # Path -> its numbered lines, and the lines removed from it, for a scorer of the findings.
     code: JSON = None
     removed: JSON = None
-    # How a review chooses among its findings: kept here for whoever shows the run again.
+    # How a review chooses among its findings: kept here for commands that show the run again.
     review: JSON = None
 
 
@@ -87,7 +87,7 @@ class AnalyzerWorker:
             results[number] = await engine.perform(assignment.key("analysis", number + 1), effect)
 
         await abreast(look(number, analyzer) for number, analyzer in enumerate(chosen))
-        # They look at the same time: together they took as long as the longest of them.
+        # They run in parallel: together they took as long as the slowest of them.
         longest = Usage(
             seconds=max((each.seconds for each in results), default=0.0),
             waiting_s=max((each.waiting_s for each in results), default=0.0),
@@ -100,7 +100,7 @@ class AnalyzerWorker:
         looked, reused = sum(result.files for result in results), sum(result.reused for result in results)
         notes = list(dict.fromkeys(note for result in results for note in result.notes))
         more = [f"and {len(notes) - MOST_NOTES} notes more"] if len(notes) > MOST_NOTES else []
-        # Those that know the language of no file of the task have not looked.
+        # Analyzers that do not know the language of any file of the task did not run.
         lookers = [name for name, result in zip(chosen, results, strict=True) if result.files]
         unchecked = _unchecked_files(chosen, results)
         output = {
@@ -143,7 +143,7 @@ def gaps_of(unchecked: Mapping[str, Mapping[str, str]]) -> tuple[Gap, ...]:
 
 
 def name_files(paths: Sequence[str], most: int = MOST_NAMED) -> str:
-    """The files by name, of many the first."""
+    """The names of the files; only the first ones if there are many."""
     more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
     return f"{', '.join(paths[:most])}{more}"
 
@@ -158,11 +158,11 @@ def _unchecked_files(chosen: Sequence[str], results: Sequence[AnalysisResult]) -
 
 
 def _sign_output(output: JSON, analyzers: Sequence[str]) -> JSON:
-    """What an analyzer made, with whose it is: the record of a look, which states nothing but its findings."""
+    """What an analyzer produced, with the analyzer's name. Its only statements are its findings."""
     return {"analyzers": list(analyzers), **cast(dict[str, JSON], output)} if isinstance(output, dict) else output
 
 
 def _given_results(assignment: Assignment) -> dict[str, JSON]:
-    """The results the task depends on, as far as there are any; a partial one counts."""
+    """The results that the task depends on, as far as they exist; a partial result counts."""
     results = {id: outcome.output for id, outcome in assignment.inputs.items() if outcome.ok or outcome.partial}
     return {"inputs": results} if assignment.task.depends_on else {}

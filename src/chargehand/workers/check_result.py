@@ -1,6 +1,6 @@
-"""A worker's answer -> whether it is a result or says its instruction again, and whether findings were asked for.
+"""A worker's answer -> whether it is a result or only repeats its instruction, and whether findings were asked for.
 
-Code compares words only: whether they are true or useful is for a scorer, a judge or a person.
+Code compares words only: a scorer, a judge or a person decides whether they are true or useful.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
 
 # An echo has at least this share of the words of the instruction, or of the success criterion, and fewer than so many
-# that the task does not have. One figure of its own makes it a result, and one word if the task is a question: a short
-# answer says its question again.
+# that the task does not have. One figure of its own makes it a result. If the task is a question, one word of its own
+# is enough: a short answer often repeats its question.
 COVERED = 0.8
 OWN_WORDS = 3
 SHORT_CRITERION = 5
-# A task or a worker that names the field `findings` asks for them: then none is a result.
+# A task or a worker that names the field `findings` asks for them: then an empty list is a result.
 _FINDINGS = lazy_regex(r"\bfindings?\b", re.IGNORECASE)
 _WORD = lazy_regex(r"\w+")
 
-# Words of a model that does not do its task, in English. A text in which these are only the beginning is longer.
+# English words of a model that refuses its task. A text that only begins with them is longer.
 _APOLOGY = lazy_regex(
     r"\W*(?:(?:i['’]?m|i am)?\s*(?:very |so )?sorry|i apologi[sz]e|unfortunately|as an ai\b[\w ]{0,30})[^.!?\n]{0,40}?"
     r"\b(?:i|we)\s+(?:can ?not|can['’]?t|am unable|am not able|are unable|do not have|don['’]?t have)\b",
@@ -40,7 +40,7 @@ APOLOGY = "it is an apology and holds no result"
 
 
 def is_apology(answer: Answer, task: Task) -> bool:
-    """Whether it only says that the model cannot do it. What is to be written may be an apology itself."""
+    """Whether it only says that the model cannot do the task. The task may be to write an apology."""
     text = answer.output
     if not answer.is_text or not isinstance(text, str) or len(text) > LONGEST_APOLOGY:
         return False
@@ -53,9 +53,9 @@ def asks_for_findings(*texts: str) -> bool:
 
 
 def is_echo(answer: Answer, task: Task) -> bool:
-    """Whether it says the instruction or the success criterion again and next to nothing else.
+    """Whether it repeats the instruction or the success criterion and adds almost nothing.
 
-    Real results are known by their first words.
+    Real results are recognized by their first words.
     """
     instruction, criterion = _words(task.instruction), _words(task.success_criterion)
     given = instruction | criterion

@@ -1,6 +1,6 @@
-"""A worker's answer -> the same with sources that hold, and why others do not.
+"""A worker's answer -> the same answer with its valid sources, and why other sources are not valid.
 
-A source holds when it names something the worker was given or had read in this attempt:
+A source is valid when it names something that the worker was given or had read in this attempt:
 
     notes.md:12         a file of which a tool showed it something, or that its context or an input carried, and a line
                         that the file has; where it has no such line, the one that has the words of the statement
@@ -9,8 +9,8 @@ A source holds when it names something the worker was given or had read in this 
 
 Other words ("the annual report") are left as they are: nobody can look them up. A false source is taken out, and the
 confidence of what rested on it is at most 50. A worker without material and without tools has only its own knowledge:
-its addresses are kept and marked, and its confidence is at most 70. Nothing is read here but what is on the record, so
-that a resumed run comes to the same.
+its addresses are kept and marked, and its confidence is at most 70. Only the record is read here, so a resumed run gets
+the same result.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from chargehand.workers.worker_answer import Answer
 
 MOST_WITH_FALSE_SOURCE = 50
 MOST_BY_OWN_KNOWLEDGE = 70
-# How sure code is of an answer that is in doubt. Under 40 tasks would be added for it.
+# The confidence that code gives a doubtful answer. Below 40, tasks would be added for it.
 DOUBTED = 45
 UNCONFIRMED = " (unconfirmed)"
-# Characters of an input's output that are looked at: as many as the worker is shown.
+# How many characters of an input's output are read: as many as the worker is shown.
 MOST_CHARACTERS = 24_000
 # Statements of one answer whose line is looked for by their words, and lines with the same word that are compared.
 MOST_LOOKED_FOR = 100
@@ -45,7 +45,7 @@ _MOST_LINES = 200
 _LEAST_SHARED = 0.5
 _LONGEST_LITTLE_WORD = 3
 _LONGEST_SOURCE = 2_000
-# Of false sources that are reported to a model.
+# How many false sources are reported to a model.
 _MOST_SHOWN = 5
 _LONGEST_SHOWN = 100
 
@@ -60,9 +60,9 @@ _FILE = lazy_regex(r"[^\s:]*(?:/[^\s:]+|[^\s:/]\.[A-Za-z]\w{0,9})")
 # In running text: only what cannot be anything else.
 _MENTION = lazy_regex(r"[\w./-]+\.[A-Za-z]\w{0,9}:\d{1,9}", re.ASCII)
 _TASK = lazy_regex(r"(?:(?:result|output) of\s+)?(?:task\s+)?([A-Za-z][A-Za-z0-9_.-]{0,79})", re.IGNORECASE | re.ASCII)
-# What ids of tasks look like in plans that models make; such a one is false when no task has it.
+# The form of task ids in plans that models make; an id of this form is false when no task has it.
 _LIKE_A_TASK = lazy_regex(r"(?:[A-Za-z]\d*\.)*(?:t|task)[_-]?\d{1,4}", re.IGNORECASE | re.ASCII)
-# The form of a source instead of one, as prompts say it: models copy it.
+# The placeholder for a source in prompts: models copy it.
 _FORM = lazy_regex(r"urls?|(?:urls? or )?\w+:lines?", re.IGNORECASE)
 _NUMBERED = lazy_regex(r"(\d{1,9}): ?(.*)")
 _HEADER = lazy_regex(r"(.+?)(?: \(lines (\d+)-\d+ of \d+\b.*\)|:(\d+)-\d+)")
@@ -74,7 +74,7 @@ _Part = TypeVar("_Part", Claim, Finding)
 
 
 class Grounded(NamedTuple):
-    """An answer with the sources that hold; `false` are those that were taken out, `gap` is why it may be wrong."""
+    """An answer with its valid sources; `false` are the removed sources, `gap` is why the answer may be wrong."""
 
     answer: Answer
     evidence: Evidence | None = None
@@ -82,7 +82,7 @@ class Grounded(NamedTuple):
     gap: Gap | None = None
 
     def doubt(self, why: str, task: str) -> Grounded:
-        """The same, no longer sure, with the reason as a gap."""
+        """The same answer with low confidence, and with the reason as a gap."""
         gap = Gap(task=task, reason=why, impact="The answer may be wrong: compare it with the material.")
         return self._replace(answer=self.answer._replace(confidence=DOUBTED), gap=gap)
 
@@ -102,11 +102,11 @@ class Grounds:
     looked_for: int = field(default=0, init=False)
 
     def hold(self, answer: Answer) -> Grounded:
-        """The answer with what holds. Claims and findings keep their order."""
+        """The answer with its valid sources. Claims and findings keep their order."""
         false: list[str] = []
         claims = [self._claim(claim, false) for claim in answer.claims]
         findings = [self._finding(finding, false) for finding in answer.findings]
-        # A result that states nothing singly is one statement.
+        # A result without claims and findings is one statement.
         own = max(len(claims) + len(findings), 1) if self.is_own_knowledge else 0
         confidence = answer.confidence
         if confidence is not None:
@@ -116,7 +116,7 @@ class Grounds:
         return Grounded(held, evidence, tuple(false))
 
     def doubts(self, held: Grounded) -> tuple[str, ...]:
-        """Why it does not do where everything must be confirmed, in words for the model and the record."""
+        """Why the answer is refused where everything must be confirmed, in words for the model and the record."""
         found: list[str] = []
         if held.false:
             shown = ", ".join(source[:_LONGEST_SHOWN] for source in held.false[:_MOST_SHOWN])
@@ -129,7 +129,7 @@ class Grounds:
         return tuple(found)
 
     def _count_unconfirmed(self, answer: Answer) -> int:
-        """How many statements of an answer that was held to this no source confirms."""
+        """How many statements of an answer are confirmed by no source."""
         if self.is_own_knowledge:
             return max(len(answer.claims) + len(answer.findings), 1)
         stated = [(claim.sources, None) for claim in answer.claims]
@@ -167,20 +167,20 @@ class Grounds:
         return self._with(finding, changed, has_false=len(false) > before)
 
     def _with(self, part: _Part, changed: dict[str, Any], *, has_false: bool) -> _Part:
-        """What was stated with what has to change, no surer than it may be. One copy: there may be thousands."""
+        """The statement with its changes, and with its confidence limited. One copy: there may be thousands."""
         most = _least(part.confidence, self._most(has_false=has_false))
         if part.confidence is not None and most != part.confidence:
             changed["confidence"] = most
         return part.model_copy(update=changed) if changed else part
 
     def _most(self, *, has_false: bool) -> int | None:
-        """The highest confidence there may be; None is any."""
+        """The highest confidence allowed; None means any."""
         if has_false:
             return MOST_WITH_FALSE_SOURCE
         return MOST_BY_OWN_KNOWLEDGE if self.is_own_knowledge else None
 
     def _correct_place(self, finding: Finding, path: str, false: list[str]) -> dict[str, Any]:
-        """What of the place of a finding has to change."""
+        """What has to change in the place of a finding."""
         shown = path if finding.line is None else f"{path}:{finding.line}"
         name = self._find_named_file(path)
         if name is None:
@@ -204,7 +204,7 @@ class Grounds:
         return tuple(dict.fromkeys(kept for source in named for kept in self._keep_source(source, statement, false)))
 
     def _keep_source(self, source: str, statement: str, false: list[str]) -> Iterator[str]:
-        """The source as it is kept: none or one, of a list of tasks several."""
+        """The sources to keep for one source: none or one, or several for a list of tasks."""
         if len(source) > _LONGEST_SOURCE or source.endswith(UNCONFIRMED):
             source = source[:_LONGEST_SOURCE].removesuffix(UNCONFIRMED)
         bare = source.strip(_AROUND)
@@ -280,7 +280,7 @@ class Grounds:
         found: dict[str, int | None] = dict(_carried_files(self.inputs.values()))
         found.update(self._in_context)
         for _, result in self.results:
-            # Names with `//` are lists and searches: what of their files was shown is among the lines.
+            # Names with `//` are lists and searches: the lines that they showed of files are among the lines.
             found.update({name: None for name in result.reads if "//" not in name and name not in found})
             found.update(result.lines)
         return found
@@ -311,7 +311,7 @@ class Grounds:
 
     @cached_property
     def _addresses(self) -> dict[str, bool]:
-        """Addresses the worker can know of; False where nobody has confirmed one."""
+        """Addresses that the worker can know; False for an address that nobody has confirmed."""
         found: dict[str, bool] = {}
         texts = [self.task.instruction, self.task.success_criterion, _text(self.task.context)]
         for arguments, result in self.results:
@@ -335,7 +335,7 @@ class Grounds:
     def _line_of(self, name: str, statement: str) -> int | None:
         """The one line of a file, among those that were shown, that has most words of a statement.
 
-        Or all of its figures and one of its longer words: an answer to a question is in words of its own.
+        Or the line that has all its figures and one of its longer words: an answer uses other words than its source.
         """
         self.looked_for += 1
         words = _WORD.findall(statement[:MOST_CHARACTERS])

@@ -58,7 +58,7 @@ class CommandWorker:
     async def work(self, assignment: Assignment, engine: Engine) -> Outcome:
         effect = ProgramRun(worker=self.name, program=self.program, given=self._program_input(assignment))
         once = self.program.effect == "once"
-        # Without the attempt, and whatever its instruction has become: it is never started twice for this task.
+        # The key has no attempt and no instruction: the program is never started twice for this task.
         key = f"{assignment.task.id}/once/{self.name}" if once else assignment.key("tool", 1)
         result = await self._perform(key, effect, assignment, engine)
         assignment.used.append(usage_of_program(result))
@@ -66,7 +66,7 @@ class CommandWorker:
         return outcome.model_copy(update={"usage": Usage.total(assignment.used)})
 
     async def _perform(self, key: str, effect: ProgramRun, assignment: Assignment, engine: Engine) -> ProgramResult:
-        """What came of it; when that is in doubt, what a person who may be asked says of it."""
+        """The result; when it is in doubt, what a person says about it, if one may be asked."""
         result = await engine.perform(key, effect)
         if result.error is None or result.error.kind != "in_doubt" or not self.ask:
             return result

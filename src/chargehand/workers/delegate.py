@@ -1,6 +1,6 @@
-"""A team as a worker: the task becomes its request, its report the outcome, its gaps are handed up with it.
+"""A team as a worker: the task becomes its request, and its report with its gaps becomes the outcome.
 
-Nothing here knows how a team runs: that is passed in, so that nothing imports upward.
+The function that runs a team is passed in, so no module here imports upward.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from chargehand.workers.nested_engine import NestedEngine
 from chargehand.workers.worker_answer import head
 from chargehand.workers.worker_prompt import task_prompt
 
-# Its team's time is over this much before its own, so that what there is by then can be handed up.
+# Its team's time ends this much earlier than its own, so the results so far can be passed to the run.
 MARGIN = 0.05
 LONGEST_MARGIN_S = 0.25
-# Between what a team gives and what it does not.
+# Separates the answer of a team from its gaps.
 MISSING = " Missing: "
-# How many gaps are named in an outcome; the rest is counted.
+# How many gaps are named in an outcome; the others are only counted.
 MOST_GAPS = 10
 
 
@@ -50,7 +50,7 @@ class Delegate:
     name: str
     team: str
     run: TeamRun
-    # Said before every task.
+    # The text before every task.
     prompt: str = ""
     # What the team may use of the run's budget, however much more the task may.
     budget: Budget = field(default_factory=Budget)
@@ -63,11 +63,11 @@ class Delegate:
     # There is no larger model to exchange it for.
     tier: Tier = "large"
     check: str | None = None
-    # A whole team side by side with itself costs more than it is worth.
+    # Running a whole team several times in parallel costs more than it gains.
     repeatable: bool = False
     # People in the team are asked by its own workers.
     waits_for_person: bool = False
-    # The request around it, and when the workers of that one stop, on its clock.
+    # The request of the outer run, and when the workers of that run stop, on its clock.
     above: Request = field(default_factory=lambda: Request(text=""))
     stop_at: float | None = None
 
@@ -110,12 +110,12 @@ class Delegate:
         return self._outcome(assignment, report).model_copy(update={"usage": report.usage})
 
     def _asked_text(self, task: Task) -> str:
-        """The instruction; where it is the request above as it was handed on, what was asked in that."""
+        """The instruction; if it is the outer request passed on, the question in that request."""
         above = self.above
         return above.asked if above.asked is not None and above.text in task.instruction else task.instruction
 
     def _deadline(self, assignment: Assignment, engine: Engine, nested: NestedEngine) -> float | None:
-        """When the team's time is over, on its own clock: with its task's, its attempt's or the run's."""
+        """When the team's time is over, on its own clock: when the time of its task, its attempt or the run is over."""
         task, left = assignment.task, list[float]()
         if self.stop_at is not None:
             left.append(self.stop_at - engine.clock.now())
@@ -152,7 +152,7 @@ class Delegate:
             findings=[_finding(finding, ids) for finding in report.findings],
             confidence=_confidence(report),
         )
-        # Done as far as it goes: what is missing or at odds is stated and stays so in the run.
+        # Partly done: gaps and contradictions are stated and stay in the run.
         handed_up = {
             "partial": bool(lacking),
             "gaps": tuple(_gap(gap, task, ids, scope) for gap in lacking),
@@ -189,13 +189,13 @@ def drop_own_citations(answer: str, ids: set[str]) -> str:
 
 
 def _confidence(report: Report) -> int | None:
-    """As sure as the team is, less by the share of its tasks that came to nothing."""
+    """The confidence of the team, reduced by the share of its tasks without a result."""
     if report.confidence is None or not report.outcomes:
         return report.confidence
     return round(report.confidence * sum(outcome.ok for outcome in report.outcomes) / len(report.outcomes))
 
 
-# What the team's results rest on is cited under the task it did.
+# The sources of the team's results are cited under the task it did.
 
 
 def _claim(claim: Claim, ids: set[str]) -> Claim:

@@ -15,7 +15,7 @@ from chargehand.workers.refuse_or_call_tool import AgentTool
 class WorkerFactory(NamedTuple):
     """One per run. A tool that is not in `tools` cannot be given to anybody: the factory has no other way to one."""
 
-    # None is one that is allowed and does not work here: who was to have it does without.
+    # None is a tool that is allowed but does not work here: its worker does without it.
     tools: Mapping[str, AgentTool | None]
     # In rising order, at least one.
     tiers: tuple[Tier, ...]

@@ -27,7 +27,7 @@ class Human:
     # The highest there is: a person is never exchanged for a larger model.
     tier: Tier = "large"
     check: str | None = None
-    # Nobody is asked the same several times.
+    # A person is not asked the same question several times.
     repeatable: bool = False
     waits_for_person: bool = True
 

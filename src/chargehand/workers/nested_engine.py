@@ -66,7 +66,7 @@ class NestedEngine:
         return NestedEngine(engine, assignment, started["at"])
 
     def close(self) -> None:
-        """What was expected and is not done any more shares no budget."""
+        """Tasks that were expected and will not run any more get no share of the budget."""
         self.budget.expect(0)
 
     @overload
@@ -123,7 +123,7 @@ class NestedEngine:
     def emit(self, body: EventBody, *, task: str | None = None, attempt: int | None = None) -> None:
         keys = {name: self._scope.key(key) for name, key in vars(body).items() if name in ("key", "within")}
         if task is None or isinstance(body, GapFound):
-            # Of the team's supervisor, and so of the task it does.
+            # It belongs to the team's supervisor, and so to the task of the team.
             named = {"within": self._scope.path, **vars(body), **keys}
             self._engine.emit(remake(body, named), task=self._task, attempt=self._attempt)
         else:

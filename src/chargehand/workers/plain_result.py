@@ -1,4 +1,4 @@
-"""A result in plain text -> its statements with the sources that hold, as claims, and a confidence that code can give.
+"""A result in plain text -> its statements as claims with their valid sources, and a confidence computed by code.
 
 A worker writes its sources into the text, `[notes.md:12]` or `[https://a.example]`. A statement without one gets the
 line of the material that has its words, if only one line has most of them. A source that was never given or read is
@@ -15,10 +15,10 @@ from chargehand.values.outcome import Claim
 from chargehand.workers.check_sources import Grounded, Grounds
 from chargehand.workers.worker_answer import Answer, head
 
-# Of one text so much is read for statements, and so many of them become claims.
+# How much of one text is searched for statements, and how many of them become claims.
 MOST_CHARACTERS = 40_000
 MOST_CLAIMS = 60
-# How sure code is of a text, by how much of it a source confirms.
+# The confidence that code gives a text, by how much of it a source confirms.
 ALL_CONFIRMED = 90
 MOST_CONFIRMED = 75
 SOME_CONFIRMED = 60
@@ -38,7 +38,7 @@ def hold_text(answer: Answer, grounds: Grounds) -> Grounded:
     text = str(answer.output)
     read = text[:MOST_CHARACTERS]
     stated: list[Claim] = []
-    # What is beyond the claims, or too short for one, is only looked at for its sources.
+    # Of statements that are beyond the limit or too short for a claim, only the sources are checked.
     other: list[Claim] = []
     for sentence in _sentences(read):
         words, sources = _bare(sentence), tuple(_sources_in(sentence))

@@ -19,7 +19,7 @@ from chargehand.workers.worker_prompt import ESCALATE
 
 
 class AgentTool(NamedTuple):
-    """A tool as the agent knows it: what the model reads of it and what calling it does to the world."""
+    """A tool as the agent knows it: what the model reads about it, and the effect of a call."""
 
     spec: ToolSpec
     effect: ToolEffect
@@ -56,7 +56,7 @@ class WorkerTools:
             code=tool.code,
         )
         if tool.effect == "once":
-            # Without the attempt: whatever happens to this attempt, the same call is never made twice for this task.
+            # The key has no attempt: whatever happens to this attempt, the same call is never made twice for this task.
             digest = hashlib.sha256(_canonical(request.arguments, tool.spec).encode()).hexdigest()[:16]
             key = f"{self._assignment.task.id}/once/{request.name}/{digest}"
         else:
@@ -66,7 +66,7 @@ class WorkerTools:
         return await self._perform_tool(key, effect)
 
     async def _perform_tool(self, key: str, effect: ToolCall) -> ToolResult:
-        """What the tool returned; when that is in doubt, what a person who may be asked says of it."""
+        """What the tool returned; when that is in doubt, what a person says about it, if one may be asked."""
         result = await self._engine.perform(key, effect)
         if result.error is None or result.error.kind != "in_doubt" or not self._ask:
             return result

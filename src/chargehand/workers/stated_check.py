@@ -10,7 +10,7 @@ from typing import Final
 
 from chargehand.values.lazy_regex import lazy_regex
 
-# An answer of more sentences is not one answer to one question, and so is a question of more characters.
+# A longer answer (in sentences) or a longer question (in characters) is not one answer to one question.
 MOST_SENTENCES: Final = 3
 LONGEST_QUESTION: Final = 600
 
@@ -24,7 +24,7 @@ _SENTENCE_END: Final = lazy_regex(r"[.!?:]\s|\n|[\"“*#|>-]\s*$")
 
 
 def find_foreign(answer: str, given: str) -> list[str]:
-    """The figures and names of an answer that what was given does not have: a small model made them up or computed."""
+    """The figures and names of an answer that are not in what was given: a small model invented or computed them."""
     answer = _MARK.sub("", answer)
     known = {_SEPARATORS.sub("", figure) for figure in _FIGURE.findall(given)}
     foreign = [each for each in _FIGURE.findall(answer) if _SEPARATORS.sub("", each) not in known]

@@ -41,7 +41,7 @@ FINDINGS_SCHEMA: dict[str, Any] = {
 }
 
 
-# What models call a severity, by ours; of other scales the top is critical, the middle warning and the rest info.
+# Models' words for a severity -> ours. On other scales the top is critical, the middle warning and the rest info.
 _SEVERITIES: dict[str, Severity] = {
     **dict.fromkeys(("critical", "high", "error", "severe", "fatal", "blocker"), "critical"),
     **dict.fromkeys(("warning", "warn", "medium", "moderate", "major"), "warning"),
@@ -51,7 +51,7 @@ _NUMBER = lazy_regex(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
 _LINES = lazy_regex(r"\s*[Ll]?(\d{1,9})(?:\s*[-–:]\s*[Ll]?(\d{1,9}))?\s*")
 # JSON and nothing else, in a fence or not: JSON in prose may be an example, and "[1] is ..." a citation.
 _JSON_ONLY = lazy_regex(r"\s*+(?:```\w*+\s*+)?[{\[].*[}\]]\s*+(?:```\s*+)?", re.DOTALL)
-# The beginning of an object: what cannot be read of it was meant as JSON.
+# The beginning of an object: a text that begins like this was meant as JSON, even if it cannot be read.
 _OBJECT = lazy_regex(r"\s*+(?:```\w*+\s*+)?\{\s*+\"")
 _NEXT_OBJECT = lazy_regex(r"[`\s,]*+(?:json\s*+)?\{\s*+\"")
 _EMPTY_JSON = lazy_regex(r"\s*+(?:```\w*+\s*+)?(?:null|\"\"|\{\s*+\}|\[\s*+\])\s*+(?:```\s*+)?")
@@ -97,8 +97,8 @@ def read_answer(text: str, output_schema: dict[str, Any] | None, *, wants_findin
 
     An object with `summary` and `output`, and with `claims`, `findings` and `confidence` where there are any, is read
     too, whatever was asked for. Only what is required can make it unusable: the rest is corrected, or left out. Output,
-    claims and findings may not all be empty. Of a worker that was asked for findings an empty list of them is a result,
-    and so is whatever a schema allows; claims alone become the output.
+    claims and findings may not all be empty. For a worker that was asked for findings, an empty list is a result.
+    Everything that a schema allows is a result too. Claims alone become the output.
     """
     if not text.strip():
         return Unusable(("the answer is empty",), empty=True)
@@ -163,7 +163,7 @@ def _has_fields(data: dict[str, JSON], output_schema: dict[str, Any] | None) -> 
 
 
 def _not_a_result(data: dict[str, JSON]) -> str | None:
-    """What an object is that small models write instead of a result; None where it may be one."""
+    """What small models wrote instead of a result, such as a copied schema; None where the object may be a result."""
     about = data.get("type") == "object" or "$schema" in data or "required" in data
     if about and isinstance(data.get("properties"), dict):
         return "it is a description of a shape and holds no result"
@@ -229,7 +229,7 @@ def read_confidence(value: JSON, where: str, corrected: list[str]) -> int | None
         if value is not None:
             corrected.append(f"{where} {_shorten(value)} left out")
         return None
-    # A fraction is a share of 1: nobody writes 1.0 for one of a hundred.
+    # A fraction is a share of 1: 1.0 means 100, not 1 of 100.
     scaled = round(value * 100) if isinstance(value, float) and 0 < value <= 1 else round(value)
     if not 0 <= scaled <= 100:
         corrected.append(f"{where} {_shorten(value)} read as {min(max(scaled, 0), 100)}")
@@ -296,13 +296,13 @@ def _severity(value: JSON, where: str, corrected: list[str]) -> Severity:
         return "info"
     known = _SEVERITIES.get(value.strip().lower()) if isinstance(value, str) else None
     if known is None or known != value:
-        # An unknown word is not taken lightly.
+        # An unknown word counts as a serious one.
         corrected.append(f"{where}.severity {_shorten(value)} read as {known or 'warning'}")
     return known or "warning"
 
 
 def _lines(value: JSON, where: str, corrected: list[str]) -> tuple[int | None, int | None]:
-    """A line, and the last one where a range is given in its place."""
+    """A line number; of a range, also the last line."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value, None
     if isinstance(value, float) and value.is_integer() and value >= 0:
