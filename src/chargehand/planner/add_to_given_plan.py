@@ -1,4 +1,4 @@
-"""A given plan and what it is about -> the plan with the tasks a planner adds to it: none is changed or taken away.
+"""A given plan and its subject -> the plan with the tasks that a planner adds: no task is changed or removed.
 
 plan     security-1   bug-reader-1          about pay.py and shop.py
 answer   {"tasks": [{"id": "n1", "worker": "bug-reader", "files": ["pay.py"], ...}]}
@@ -128,7 +128,7 @@ def _read(
     workers: Sequence[str],
     engine: Engine,
 ) -> tuple[Plan | None, list[Problem]]:
-    """The plan with what was drafted, and everything wrong with that; drafts are on the record, good or bad."""
+    """The plan with the drafted tasks, and everything wrong with them; all drafts are on the record, good or bad."""
     data, complaints = read_object(text, TASKS_ACCEPTED)
     problems = [Problem(code="empty_plan", message=f"The answer is not a list of tasks: {c}.") for c in complaints]
     whole = None if data is None else plan
@@ -151,7 +151,7 @@ def _file_names(draft: Any) -> list[str]:
 
 
 def _placement_problems(new: Plan, files: Sequence[Sequence[str]], plan: Plan, subject: Subject) -> list[Problem]:
-    """What is wrong with new tasks beside the tasks that the plan has already."""
+    """What is wrong with new tasks in a plan that already has these tasks."""
     taken = {task.id for task in plan.tasks}
     found: list[Problem] = []
     for task, named in zip(new.tasks, files, strict=True):
@@ -181,7 +181,7 @@ def _join_plans(plan: Plan, new: Plan, files: Sequence[Sequence[str]], subject: 
 
 
 def _share(worker: str, files: Collection[str], plan: Plan, subject: Subject) -> dict[str, JSON]:
-    """Of what the worker's tasks in the plan are given, all but what is about other files."""
+    """The context of the worker's tasks in the plan, without the parts about other files."""
     found: dict[str, JSON] = {}
     for context in _contexts(worker, plan):
         for name, value in context.items():
@@ -195,7 +195,7 @@ def _share(worker: str, files: Collection[str], plan: Plan, subject: Subject) ->
 
 
 def _fits(share: dict[str, JSON], worker: str, plan: Plan) -> bool:
-    """Whether it is no more than what the largest task of the worker's is given: that was made to fit."""
+    """Whether it is no larger than the context of the worker's largest task, which was made to fit."""
     return any(len(to_json(share)) <= len(to_json(context)) for context in _contexts(worker, plan)) or not share
 
 

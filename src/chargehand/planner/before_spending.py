@@ -1,4 +1,4 @@
-"""A request and its plan -> remarks before anything is spent: on material, and on when one plain call would do."""
+"""A request and its plan -> remarks before anything is spent: about material, and when one plain call is enough."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from chargehand.values.plan import Plan
 from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import MOST_MATERIAL
 
-# A longer request has the text in it that it speaks of.
+# A longer request contains the text that it mentions.
 _LONGEST_REQUEST = 2_000
-# So much of a file shows whether it is text.
+# How many bytes of a file show whether it is text.
 _ENOUGH_BYTES = 8_192
 # Not text, but query_data reads them.
 _DATA_FILES = frozenset({".parquet", ".sqlite", ".sqlite3", ".db"})
-# Of a folder so many files are looked at.
+# How many files of a folder are looked at.
 _MOST_FILES = 200
 
-# "attached to" and "an attached garage" speak of something else.
+# "attached to" and "an attached garage" do not mean a file.
 _ATTACHED = lazy_regex(
     r"(?:^|\b(?:the|this|these|my|our|see|find|is|are|was|were|have|i|we|i've|please|as|also|in|look at|read)\s+)"
     r"(?:attached|enclosed|attachments?|enclosures?)\b(?!\s+(?:to|with|by)\b)"
@@ -29,12 +29,12 @@ _ATTACHED = lazy_regex(
     r"|\b(?:ci-joint[es]{0,2}|adjunt[oa]s?)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-# One of these is in whatever it finds: compiling it takes a millisecond that most runs need not wait for.
+# Every match contains one of these words. They are looked for first, because compiling the pattern takes a millisecond.
 _IN_ATTACHED = ("attach", "enclos", "anbei", "beigefügt", "angehängt", "beiliegend", "anhang", "ci-joint", "adjunt")
 
 
 def material_warnings(request: Request) -> tuple[str, ...]:
-    """Warnings about files that no tool can read, and about a request that speaks of something that was not given."""
+    """Warnings about files that no tool can read, and about a request that mentions something that was not given."""
     return (*_missing_material(request), *_unreadable_material(request))
 
 
@@ -74,7 +74,7 @@ def _missing_material(request: Request) -> tuple[str, ...]:
 
 
 def plain_call_hint(plan: Plan, request: Request) -> str | None:
-    """Why one plain call is likely as good as this plan; None where nothing speaks for it."""
+    """Why one plain call is likely as good as this plan; None where there is no reason to think so."""
     reasons: list[str] = []
     if plan.strategy == "single":
         reasons.append("the plan has one task")

@@ -35,9 +35,9 @@ from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import quote_data, task_prompt
 
 REPAIRS = 2
-# Drafts that are sent back for what they lost of the request. What is still lost then, code puts in.
+# How many drafts are sent back because they lost a part of the request. Code adds what is still lost then.
 ROUNDS_OF_CARE = 1
-# Examples of the team that the planner is shown.
+# How many examples of the team the planner is shown.
 MOST_EXAMPLES = 3
 _LONGEST_STEP = 70
 ADVISED_TASKS = 20
@@ -81,7 +81,7 @@ PLAN_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-# What is accepted of tasks that were asked for: what is wrong inside of them is reported as problems, as for any plan.
+# The accepted shape of requested tasks: errors inside a task are reported as problems, as for any plan.
 TASKS_ACCEPTED: dict[str, Any] = {
     "type": "object",
     "required": ["tasks"],
@@ -144,7 +144,7 @@ async def make_plan(
 ) -> Planned | Unplanned:
     """A valid plan for the request, or why there is none.
 
-    `used` grows with each call, so that a caller that stops it knows what was used.
+    `used` grows with each call, so a caller that stops it knows what was used.
     """
     messages = [system(_system(team, request)), user(_ask(request))]
     read = partial(_read, request=request, team=team, engine=engine, is_small=planner_model.is_small)
@@ -161,7 +161,7 @@ async def ask_for_plan(
     planner_model: SupervisorModel,
     used: list[Usage],
 ) -> Planned | Unplanned:
-    """What `read` makes of the planner's answer in a round: a plan without errors, or its problems are sent back."""
+    """The plan that `read` makes of the planner's answer. If it has errors, they are sent back for another round."""
     asked = list(messages)
     problems: list[Problem] = []
     for number in range(1, REPAIRS + 2):
@@ -187,7 +187,7 @@ def _read(
 ) -> tuple[Plan | None, list[Problem]]:
     """The drafted plan and everything wrong with it; drafts are on the record, good or bad.
 
-    What a small model loses of the request it does not find when asked again: its tasks get the request by code.
+    A small model does not find the lost parts of a request when asked again: code puts the request into its tasks.
     """
     data, complaints = read_object(text)
     if data is None:
@@ -279,7 +279,7 @@ def _part(part: Task, whole: Task) -> Task:
         update={
             "id": f"{whole.id}.s.{part.id}",
             "depends_on": own or whole.depends_on,
-            # The whole was begun with whatever gaps its inputs had: so are its parts.
+            # The whole task was begun despite gaps in its inputs, so its parts are begun too.
             "on_dependency_failure": part.on_dependency_failure if own else "proceed",
             "timeout_s": part.timeout_s or whole.timeout_s,
         }
@@ -297,7 +297,7 @@ _OF_A_TASK = frozenset(Task.model_fields)
 
 
 def _known_fields(data: dict[str, Any]) -> dict[str, Any]:
-    """The draft without fields a plan does not have: further fields of a model are not an error."""
+    """The draft without unknown fields: extra fields from a model are not an error."""
     known = {name: value for name, value in data.items() if name in Plan.model_fields}
     tasks = known.get("tasks")
     if isinstance(tasks, list):

@@ -4,7 +4,7 @@ plan     t1 done   t2 failed   t3<-t2 skipped
 answer   {"tasks": [{"id": "n1", "depends_on": ["t1"], "replaces": ["t2", "t3"], ...}]}
 becomes  x1.n1<-t1, and t2 and t3 are no longer gaps once x1.n1 is done
 
-Missing is what failed, what was escalated or skipped, a result that is thin, and what a draft of the answer lacks.
+Missing are failed, escalated and skipped tasks, thin results, and what a draft of the answer lacks.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import quote_data
 
 MOST_TASKS = 20
-# What one outcome may take of the prompt.
+# How much of the prompt one outcome may fill.
 _MOST_CHARACTERS = 2_000
-# Less than this says nothing about a task that is done.
+# Fewer characters than this say nothing about a done task.
 _LEAST_SHOWN = 120
 _LEAST_CHARACTERS = 8_000
 _CHARACTERS_PER_TOKEN = 3
@@ -121,12 +121,12 @@ async def extend_plan(
 
 
 def room_for(planner_model: SupervisorModel, words: str) -> int:
-    """Characters that data may take beside the words: half of the window is for it."""
+    """How many characters the data may take: half of the window is for it."""
     return max(planner_model.window * _CHARACTERS_PER_TOKEN // 2 - len(words), _LEAST_CHARACTERS)
 
 
 def _so_far(plan: Plan, outcomes: Mapping[str, Outcome], gaps: Sequence[str], room: int) -> str:
-    """What is missing, each gap with all that is known of it, then what there is, as far as there is room."""
+    """What is missing, each gap with everything known about it, then the results so far, as far as there is room."""
     tasks = {task.id: task for task in plan.tasks}
     share = min(room // (2 * max(len(gaps), 1)), _MOST_CHARACTERS)
     parts = [_gap(tasks[id], outcomes[id], share) for id in gaps]
@@ -177,9 +177,9 @@ def read_more(drafts: list[Any], plan: Plan, request: Request, workers: Collecti
 
 
 def _repeats(new: Plan, plan: Plan, outcomes: Mapping[str, Outcome]) -> dict[str, str]:
-    """New tasks that are a task of the plan over again, and which: what had its attempts gets no more.
+    """New tasks that repeat a task of the plan, and which one: a task that had its attempts gets no more.
 
-    A task that was skipped had none, and is only repeated when it would be skipped again.
+    A skipped task had no attempt. Its copy counts as a repeat only when it would be skipped again.
     """
     known = {_same(task): task.id for task in plan.tasks}
     found: dict[str, str] = {}
@@ -197,7 +197,7 @@ def _same(task: Task) -> tuple[str, str, bytes]:
 
 
 def rename_task(task: Task, names: Mapping[str, str]) -> Task:
-    """The task under the name it has among those it is added to."""
+    """The task under the id that it has in the extended plan."""
     depends_on = tuple(names.get(d, d) for d in task.depends_on)
     return task.model_copy(update={"id": names[task.id], "depends_on": depends_on})
 

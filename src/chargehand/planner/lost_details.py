@@ -1,4 +1,4 @@
-"""A drafted plan and its request -> what the plan lost of the request, took from an example or made up.
+"""A drafted plan and its request -> what the plan lost from the request, took from an example or invented.
 
 Workers never see the request. A figure or a name that is in no task is lost, a file that was not given cannot be read,
 and words of an example are about something else. Code looks for these; whether the plan is good is not judged here.
@@ -23,13 +23,13 @@ from chargehand.values.plan import Plan, Problem, Task
 from chargehand.values.request import Request
 from chargehand.workers.agent import READS_MATERIAL
 
-# So many words in a row are copied, not equal by chance.
+# This many equal words in a row are copied, and not equal by chance.
 COPIED_WORDS = 8
 # A request with more than one of these is a text to work on: no plan repeats it.
 MOST_NAMES = 12
 MOST_FIGURES = 20
 MOST_CHARACTERS = 2_000
-# Up to here numbers are often written as words.
+# Numbers up to this one are often written as words.
 SMALL_NUMBER = 10
 
 _LIST_MARK = lazy_regex(r"(?m)^[ \t]*\d{1,3}[.)][ \t]")
@@ -91,8 +91,9 @@ def with_lost_details(plan: Plan, request: Request) -> Plan:
 def with_request(plan: Plan, request: Request, team: Team) -> Plan:
     """A small model's plan with the request's own words in the tasks that begin it.
 
-    Copies of a task go. One task is the request as it is. So is a chain about material that fits into one prompt:
-    nothing in it runs in parallel, and with every step a small model loses some of the question.
+    Copies of a task are removed. A plan of one task gets the request as it is. A chain about material that fits into
+    one prompt becomes such a plan: nothing in it runs in parallel, and with every step a small model loses some of the
+    question.
     """
     plan = _without_copies(plan)
     tasks = plan.tasks
@@ -105,7 +106,7 @@ def with_request(plan: Plan, request: Request, team: Team) -> Plan:
 
 
 def _without_copies(plan: Plan) -> Plan:
-    """Of tasks that ask the same of the same worker with the same inputs, the first; what needs another needs that."""
+    """Of tasks that ask the same worker the same with the same inputs, only the first; dependencies move to it."""
     first: dict[tuple[str, str, frozenset[str]], str] = {}
     same = {
         task.id: first.setdefault((task.worker, task.instruction, frozenset(task.depends_on)), task.id)
@@ -138,7 +139,7 @@ def _with_request(task: Task, request: str) -> Task:
 
 
 def _is_text(request: str) -> bool:
-    """Whether the request has a text or a table to work on in it."""
+    """Whether the request contains a text or a table to work on."""
     return (
         len(request) > MOST_CHARACTERS
         or len(set(_written_figures(request))) > MOST_FIGURES
@@ -163,7 +164,7 @@ def _is_small(figure: str) -> bool:
 def _written_figures(text: str) -> Iterator[tuple[str, str]]:
     """Figures as they are written, with the one form they are compared in.
 
-    The numbers of a list are not figures. Of a date only the year is one: the rest may become words.
+    The numbers of a list are not figures. In a date only the year is a figure: the rest may become words.
     """
     text = _DATE.sub(lambda date: date[1] or date[4], _LIST_MARK.sub("", text))
     return ((written, _one_form(written)) for written in _FIGURE.findall(text))
@@ -218,7 +219,7 @@ def _is_given(name: str, given: set[str], request: Request) -> bool:
 
 
 def _is_alike(one: str, other: str) -> bool:
-    """Whether most words of one request are in the other: a plan for it may be the example's."""
+    """Whether most words of one request are in the other: then its plan may equal the plan of the example."""
     words = set(_WORD.findall(one.casefold()))
     return len(words & set(_WORD.findall(other.casefold()))) > len(words) / 2
 

@@ -1,7 +1,7 @@
-"""The shape of a plan -> one in which no plan has a cycle: tasks are t1, t2 and so on, and depend on earlier ones only.
+"""The shape of a plan -> a shape without cycles: tasks are t1, t2 and so on, and depend on earlier tasks only.
 
-It is for servers that turn a schema into a grammar, where small models are: whatever such a model writes is then a
-graph without cycles, with ids that are valid and known.
+It is for servers of small models that turn a schema into a grammar: whatever the model writes is then a graph without
+cycles, with valid and known ids.
 """
 
 from __future__ import annotations

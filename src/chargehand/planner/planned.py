@@ -1,4 +1,4 @@
-"""What planning comes to: a plan, or why there is none."""
+"""The result of planning: a plan, or why there is none."""
 
 from __future__ import annotations
 

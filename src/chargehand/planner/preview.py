@@ -43,7 +43,7 @@ def synthesis_tokens(synthesizer: SupervisorModel | None) -> int:
 
 
 def ceiling_of(plan: Plan, request: Request, synthesizer: SupervisorModel | None) -> int | None:
-    """The tokens a task of a model-made plan may use that states no budget of tokens; None without a budget."""
+    """The tokens that a task without a token budget may use in a plan made by a model; None without a budget."""
     limit = request.budget.tokens
     # A single task needs no synthesis.
     reserve = 0 if len(plan.tasks) == 1 else synthesis_tokens(synthesizer)
@@ -60,7 +60,7 @@ def preview(
     judge: str | None = None,
     past: Sequence[PastRun] = (),
 ) -> str:
-    """A few sentences that say that it is an estimate. `ceiling`: what a task may use that states no budget of tokens.
+    """A few sentences that say that it is an estimate. `ceiling`: what a task without a token budget may use.
 
     `judge` is the model that compares what tasks state, if there is one. `past` are runs of the same team and models.
     """
@@ -129,7 +129,7 @@ def _range(low: float, high: float, show: Callable[[float], str]) -> str:
 
 
 def _last_estimate(past: Sequence[PastRun]) -> str:
-    """How far off the last estimate was, so that a reader knows what to think of this one."""
+    """How far off the last estimate was, so a reader knows how far to trust this one."""
     if not past:
         return ""
     _, expected, used = past[-1]

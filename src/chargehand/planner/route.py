@@ -26,7 +26,7 @@ from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
 from chargehand.workers.worker_prompt import quote_data, task_prompt
 
-# What of a request the router is shown.
+# How much of a request the router is shown.
 MOST_CHARACTERS = 8_000
 
 _RULES = """You hand a request to the one worker that is made for it. Choose by what the workers are for, not by words
@@ -85,7 +85,7 @@ async def reroute(
     engine: Engine,
     router_model: SupervisorModel | None,
 ) -> str:
-    """Which of `others` tries the task next: none of them has failed it. The first, where the answer is unreadable."""
+    """Which of `others` tries the task next: none of them has failed it. If the answer is unreadable, the first."""
     key = f"{task.id}/{number}/reroute"
     what = {"status": outcome.status, "by": outcome.worker, "why": outcome.summary}
     about = f"{task_prompt(task, {})}\n\nWhat came of it\n{quote_data(what)}"
@@ -97,7 +97,7 @@ async def reroute(
 
 
 def routed_plan(route: Route, request: Request, team: Team) -> Plan:
-    """One task or two side by side; each sees the whole request."""
+    """One task, or two in parallel; each sees the whole request."""
     context: dict[str, Any] = {}
     if request.material:
         context["material your file tools can read"] = [material.name for material in request.material]
@@ -137,8 +137,8 @@ async def _ask_router(
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {
-            # The reason comes first: a model that has said why chooses better. It and `secondary` may be left out: one
-            # that cannot be used is, and the primary is taken.
+            # The reason comes first: a model that has said why chooses better. The reason and `secondary` are optional:
+            # an unusable `secondary` is ignored, and the primary is taken.
             "reason": {"description": "one sentence"},
             "primary": {"enum": [*names]},
             "secondary": {"description": "another one of the same names"},
@@ -173,7 +173,7 @@ def _request(text: str) -> str:
 def _messages(about: str, team: Team, only: Sequence[str]) -> list[Message]:
     """What the router reads; `only` limits it to some of the workers.
 
-    Examples are turns of the conversation: small models follow these, and copy what is in the rules.
+    Examples are turns of the conversation: small models follow such examples, but copy examples that are in the rules.
     """
     messages = [system(f"{_RULES}\n\nWorkers\n{describe_workers(team, only)}")]
     for example in () if only else _alternate(team.route_examples):

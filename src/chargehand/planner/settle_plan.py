@@ -1,4 +1,4 @@
-"""Request -> the plan that runs: as the record has it, as given, routed or planned, and where wanted approved."""
+"""Request -> the plan that runs: from the record, given, routed or planned, and approved where that is wanted."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ ADDING_SHARE = 0.2
 
 
 class Agreed(NamedTuple):
-    """The plan that runs, whether it was planned here, so that it may be planned on, and what making it used."""
+    """The plan that runs, whether it was planned here and so may be extended, and what making it used."""
 
     plan: Plan
     planned: bool
     usage: Usage
-    # The tokens a task may use that states no budget of tokens; None without a limit.
+    # The tokens that a task without a token budget may use; None without a limit.
     ceiling: int | None = None
 
 
@@ -119,7 +119,7 @@ def _recorded_ceiling(recorded: dict[str, int] | None, request: Request) -> int 
 async def plan_or_route(
     request: Request, team: Team, engine: Engine, role_models: SupervisorModels, used: list[Usage]
 ) -> Planned | Unplanned:
-    """A new plan: the planner's, or where the team routes its requests that of the worker which was chosen."""
+    """A new plan: from the planner or, where the team routes its requests, for the chosen worker."""
     if team.mode == "plan":
         from chargehand.planner.draft import make_plan  # a given plan does without
 
@@ -135,7 +135,7 @@ async def plan_or_route(
 async def _draft(
     request: Request, team: Team, engine: Engine, role_models: SupervisorModels, used: list[Usage]
 ) -> Plan | Unplanned:
-    """What the planner or the router makes of the request in time."""
+    """The plan that the planner or the router makes of the request in time."""
     work = partial(plan_or_route, request, team, engine, role_models, used)
     made = await in_time(engine, "@plan", time_left(request, engine), work)
     if made is None:
@@ -146,7 +146,7 @@ async def _draft(
 async def _add_to(
     plan: Plan, request: Request, team: Team, engine: Engine, model: SupervisorModel | None, used: list[Usage]
 ) -> Plan:
-    """The given plan with what a planner adds to it, where it may; it runs without, whatever goes wrong with that."""
+    """The given plan with the tasks a planner adds, where it may. If adding fails, the plan runs without them."""
     if model is None or request.subject is None:
         return plan
     from chargehand.planner.add_to_given_plan import add_tasks  # few plans are given with a subject

@@ -15,7 +15,7 @@ THIN = 40
 
 
 def worth_extending(heads: Mapping[str, Head], filled: Collection[str]) -> bool:
-    """Whether something is open or thin that another way might do, or that only waited for what is filled by now."""
+    """Whether a task is open or thin that could be done in another way, or that only waited for a gap now filled."""
     return any(
         head.status == "escalated"
         or is_thin(head)
@@ -27,5 +27,5 @@ def worth_extending(heads: Mapping[str, Head], filled: Collection[str]) -> bool:
 
 
 def is_thin(result: Head | Outcome) -> bool:
-    """Done, by a worker that says itself that it is not sure of it."""
+    """Whether it is done, but its worker says that it is not sure of the result."""
     return result.ok and result.confidence is not None and result.confidence < THIN
