@@ -9,8 +9,9 @@ failing for good:
     b      a           a failed, says "skip"      skipped      a has ended
     d      b, c        b skipped, says "proceed"  done         its attempt with b's gap stated has ended
 
-State, all of it in `_Dispatch`: `heads` holds the head of a task's outcome from the moment it ends and never changes
-after; `over[id]` is set in the same loop turn. A task is in exactly one of: waiting, under way, in `heads`.
+State, all of it in `_Dispatch`: `heads` holds the head of a task's outcome from the moment it ends, and the head never
+changes after that; `over[id]` is set in the same loop turn. A task is in exactly one of: waiting, under way, in
+`heads`.
 
 Nothing here reads a text or imports a model, a tool or an engine: attempts and recovery are steps of the engine, which
 may carry them out elsewhere. So an engine may also run a dispatch where only plain, deterministic code may run.
@@ -49,8 +50,8 @@ def assemble(
 ) -> AvailableWorkers:
     """The crew of a run, without the workers that were taken out in an earlier session.
 
-    `width` is how many calls the run may have in flight, for the members of pools to share. With `ask` a person may be
-    given what no other worker could do.
+    `width` is how many calls the run may have in flight, for the members of pools to share. With `ask` a person may get
+    a task that no other worker could do.
     """
     crew = AvailableWorkers(roster, fallbacks or {}, ask, Pools(pools or {}, width))
     for name in roster:
@@ -72,7 +73,7 @@ async def dispatch(
     """Exactly one head per task, in plan order. Work still under way at `stop_at` fails with `deadline`.
 
     `earlier` are heads of a plan that this one extends: its tasks may depend on them. `ceiling` is how many tokens a
-    task may use that states no budget of tokens.
+    task without a token budget may use.
     """
     engine.budget.expect(len(plan.tasks))
     dispatching = _Dispatch(plan, engine, crew, policy or Policy(), rungs or Rungs(), stop_at, ceiling)
@@ -106,7 +107,7 @@ class _Dispatch:
         return {task.id: self.heads[task.id] for task in self.plan.tasks}
 
     async def _settle(self, task: Task) -> None:
-        # One that is not here was over before this began.
+        # A task that is not here had ended before this began.
         if before := [self.over[each] for each in task.depends_on if each in self.over]:
             await self._wait_for(before, task)
         head = self.engine.record.ended(task.id)
@@ -120,7 +121,7 @@ class _Dispatch:
             self.engine.budget.expect(self.unfinished)
 
     async def _wait_for(self, tasks: list[asyncio.Event], task: Task) -> None:
-        """Until all of these have ended, or the task itself is stopped."""
+        """Wait until all of these have ended, or the task itself is stopped."""
         countdown = TimeLimits(self.engine, task.id, None).endless()
         try:
             async with countdown:
@@ -131,7 +132,7 @@ class _Dispatch:
                 raise
 
     def _unless_stopped(self, task: Task, head: Head) -> Head:
-        """However far a task had come when a person stopped it, it has failed."""
+        """A task that a person stopped has failed, however far it had come."""
         reason = self.engine.orders.stop_reason(task.id)
         if reason is None or head.error == "cancelled":
             return head
@@ -147,7 +148,7 @@ class _Dispatch:
 
     async def _pursue(self, task: Task) -> Head:
         if self.engine.orders.stop_reason(task.id) is not None and self.engine.record.began(task.id) is None:
-            return Head.skipped(task.id, task.worker, ())  # a failure without an attempt, once it is said to be stopped
+            return Head.skipped(task.id, task.worker, ())  # a failure without an attempt, once it is marked as stopped
         missing = tuple(id for id in dict.fromkeys(task.depends_on) if not self.heads[id].ok)
         if missing and task.on_dependency_failure == "skip":
             return Head.skipped(task.id, task.worker, missing)

@@ -1,4 +1,4 @@
-"""One attempt at a task from outside of its step: a ticket of the breaker -> a step -> what it says of the worker.
+"""One attempt at a task, outside its step: a ticket of the breaker -> a step -> what it says about the worker.
 
 The work itself is in the step (`steps/attempt.py`).
 """
@@ -41,7 +41,7 @@ class Attempt:
         return head
 
     def _judge_worker(self, ticket: Ticket, head: Head) -> None:
-        """Take the worker out, or back in, by how the attempt ended; on the record before anybody acts on it."""
+        """Take the worker out, or back in, by how the attempt ended; recorded before anything acts on it."""
         worker, now = self.refs.worker, self.engine.clock.now()
         change = self.crew.record_end(ticket, worker, head, now)
         if change is None:
@@ -50,7 +50,7 @@ class Attempt:
         verdict = self.crew.verdict(worker, now)
         self.engine.emit(Decided(key=out_key(worker), decision="breaker", value=verdict, reason=change.reason))
         if change.state == "open":
-            # A worker that is out does not keep a whole queue of attempts that have sent nothing.
+            # Attempts of a worker that is out are recalled if they have sent nothing.
             for key in self.crew.under_way(worker):
                 self.engine.recall(key)
 

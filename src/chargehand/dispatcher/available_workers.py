@@ -17,9 +17,9 @@ from chargehand.workers import WorkerFacts
 # A worker is taken out when this many different tasks in a row failed on it, and tried again after a pause, once.
 FAILURES_IN_A_ROW = 3
 PAUSE_S = 15.0
-# A breaker's generations count from 0, so that this one is never the present one.
+# A breaker's generations count from 0, so this number is never the current one.
 _LATE = -1
-# Not the worker's doing: these say nothing about the next task. Providers have breakers of their own.
+# Not caused by the worker: these say nothing about the next task. Providers have breakers of their own.
 _NOT_ITS_DOING: tuple[ErrorKind, ...] = (
     "budget",
     "deadline",
@@ -56,7 +56,7 @@ class AvailableWorkers:
         return self.roster[name].tier
 
     def others(self, name: str, failed: Collection[str]) -> tuple[str, ...]:
-        """Who could take over, best first: the fallbacks, then roster order; never one that failed this task."""
+        """Workers that can take over, best first: fallbacks, then roster order; never one that failed this task."""
         names = dict.fromkeys((*self._fallbacks_of(name), *self.roster))
         return tuple(o for o in names if o != name and o not in failed and not self.is_out(o) and self._may_have(o))
 
@@ -66,7 +66,7 @@ class AvailableWorkers:
         return next((o for o in names if self._may_have(o)), None)
 
     def _may_have(self, name: str) -> bool:
-        """People are given what others could not do only where they may be asked."""
+        """People get tasks that others could not do only where people may be asked."""
         return self.ask or not self.roster[name].waits_for_person
 
     def _fallbacks_of(self, name: str) -> Iterator[str]:
@@ -78,7 +78,7 @@ class AvailableWorkers:
             yield name
 
     def member(self, pool: str, failed: Collection[str], now: float) -> str | None:
-        """Who of a pool gets a task now; None while all that could have no room."""
+        """The member of a pool that gets a task now; None while no able member has room."""
         members = self.pools.members[pool]
         able = [name for name in members if name not in failed and self.wait_for(name, now) is None]
         return self.pools.choose(pool, able)
@@ -120,7 +120,7 @@ class AvailableWorkers:
         return breaker.begin(now) if breaker.allows(now) else None
 
     def rejoin(self, name: str, now: float) -> Ticket:
-        """Let an attempt continue that an earlier session began; while the worker is out, its result is late news."""
+        """Let an attempt of an earlier session continue; while its worker is out, its result changes no breaker."""
         return self.begin(name, now) or Ticket(_LATE)
 
     def _breaker(self, name: str) -> Breaker:

@@ -1,7 +1,7 @@
-"""Interchangeable workers and how each of them does -> the one to give the next task to, or none yet.
+"""Interchangeable workers and their recent performance -> the worker for the next task, or none yet.
 
-A task is bound late: it waits at the pool until a member has room, so that a slow one is left with few. Of those with
-room the one with the least expected wait is taken, (tasks under way + 1) x recent seconds / share of good ends:
+A task is bound late: it waits at the pool until a member has room, so a slow member gets few tasks. The member with
+room and the least expected wait is taken, (tasks under way + 1) x recent seconds / share of good ends:
 
     member   under way   seconds   errors   expected wait
     a        2           1.0       0 %      3.0
@@ -18,7 +18,7 @@ from dataclasses import field
 from chargehand.values.plain_class import plain_class
 from chargehand.values.step import Head
 
-# How much the latest end counts.
+# The weight of the latest result.
 RECENT = 0.3
 # However much a member fails, its wait is not taken for more than this many times its seconds.
 WORST = 0.05
@@ -26,14 +26,14 @@ WORST = 0.05
 
 @plain_class()
 class Load:
-    """How one member does. `seconds` is None until something it did has ended."""
+    """The recent performance of one member. `seconds` is None until its first task has ended."""
 
     under_way: int = 0
     seconds: float | None = None
     errors: float = 0.0
 
     def record_end(self, seconds: float | None) -> None:
-        """Something was done in so many seconds; None when it failed."""
+        """Count a task that was done in this many seconds; None when it failed."""
         if seconds is not None:
             self.seconds = seconds if self.seconds is None else (1 - RECENT) * self.seconds + RECENT * seconds
         self.errors = (1 - RECENT) * self.errors + RECENT * (0.0 if seconds is not None else 1.0)
@@ -42,7 +42,7 @@ class Load:
 def choose(loads: Mapping[str, Load], room: int) -> str | None:
     """The member with the least expected wait, the first of equals; None while none has room for one more."""
     known = [load.seconds for load in loads.values() if load.seconds is not None]
-    # Who has not ended anything yet is taken for the fastest, and so is tried.
+    # A member without an ended task counts as the fastest, so it is tried.
     guess = min(known, default=1.0)
     free = [name for name, load in loads.items() if load.under_way < room]
     return min(free, key=lambda name: expected_wait(loads[name], guess), default=None)
@@ -73,13 +73,13 @@ class Pools:
                 yield from (each for each in members if each != worker)
 
     def choose(self, pool: str, able: Sequence[str]) -> str | None:
-        """Who of those that are able gets the next task of the pool; None while it has to wait."""
+        """Which of the able members gets the next task of the pool; None while the task has to wait."""
         members = self.members[pool]
         loads = {name: self.loads.setdefault(name, Load()) for name in able or members}
         return choose(loads, -(-self.width // len(members)))
 
     async def wait(self, *, again: bool) -> None:
-        """Until a member may have room; who has waited before stays first."""
+        """Wait until a member may have room; a task that has waited before stays first."""
         turn = asyncio.Event()
         self._waiting.insert(0 if again else len(self._waiting), turn)
         try:
@@ -92,7 +92,7 @@ class Pools:
             raise
 
     def bind(self, worker: str) -> None:
-        """A task is the worker's from here on."""
+        """Give a task to the worker."""
         self.loads.setdefault(worker, Load()).under_way += 1
 
     def release(self, worker: str, head: Head | None) -> None:

@@ -2,7 +2,7 @@
 
 Pure: the dispatcher records the decision by key, then acts on it. The ladder is data. Each condition has the
 rungs to try, one per failed attempt; a rung that cannot be taken (no higher tier, no other worker, nobody to ask) is
-passed over, and when none is left the task is given up with its gap:
+skipped, and when none is left the task is given up with its gap:
 
     out_of_scope    reassign reassign        1st failure: the fallback, or the next worker in roster order
     contract        upgrade refine           1st: a better model; 2nd: the instruction rewritten from the error
@@ -24,7 +24,7 @@ LONGEST_BACKOFF_S = 60.0
 TIERS: tuple[Tier, ...] = ("small", "medium", "large")
 
 LADDER: dict[Condition, tuple[Rung, ...]] = {
-    # The call itself was sent again for as long as that helps: only another worker changes anything.
+    # The call itself was already retried as often as that helps: only another worker can help now.
     "transient": ("fallback",),
     "failure": ("retry", "refine"),
     "contract": ("upgrade", "refine"),
@@ -34,11 +34,11 @@ LADDER: dict[Condition, tuple[Rung, ...]] = {
     "out_of_scope": ("reassign", "reassign"),
     "ambiguous_input": ("ask", "refine"),
     "confidence_too_low": ("upgrade", "reassign"),
-    # Whoever could be asked about it has been, in the attempt itself.
+    # A person was already asked about it in the attempt itself, if one could be asked.
     "in_doubt": (),
     "final": (),
 }
-# Once the attempts are used up: what is still worth one try.
+# Rungs that are still worth one try when the attempts are used up.
 LAST_RESORTS: dict[Condition, tuple[Rung, ...]] = {
     "contract": ("split", "ask"),
     "timeout": ("split", "ask"),
@@ -75,7 +75,7 @@ class Upgrade(Value):
 class Reassign(Value):
     kind: Literal["reassign"] = "reassign"
     worker: str
-    # Those between whom a router may choose instead: none where the team has named substitutes.
+    # The workers that a router may choose from instead: none where the team has named substitutes.
     among: tuple[str, ...] = ()
     reason: str = ""
 
@@ -95,7 +95,7 @@ class Ask(Value):
 
 
 class GiveUp(Value):
-    """The task ends as it is, a gap in the answer."""
+    """The task ends as it is and is a gap in the answer."""
 
     kind: Literal["give_up"] = "give_up"
     reason: str = ""
@@ -119,7 +119,7 @@ def read_decision(data: Mapping[str, JSON]) -> Decision:
 
 
 class Situation(Value):
-    """All that a decision may depend on."""
+    """Everything that a decision may depend on."""
 
     outcome: Head
     # Conditions of the attempts so far, this one last.
@@ -129,7 +129,7 @@ class Situation(Value):
     fallback: str | None = None
     # Workers that could take over, best first: never one that failed this task.
     others: tuple[str, ...] = ()
-    # Whether there is a model to rewrite and to split it, and a person to ask, each not yet done for this task.
+    # Whether a model can rewrite it, a model can split it, and a person can be asked; each only once for a task.
     refine: bool = True
     split: bool = False
     ask: bool = False
@@ -140,7 +140,7 @@ class Situation(Value):
 
 
 def condition_of(outcome: Head) -> Condition:
-    """The one word that the ladder goes by."""
+    """The condition that selects the rungs of the ladder."""
     if outcome.escalation is not None:
         return outcome.escalation
     if outcome.error is None:

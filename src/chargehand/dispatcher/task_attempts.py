@@ -38,13 +38,13 @@ from chargehand.values.plan import Task
 from chargehand.values.recovery_policy import Condition, Policy
 from chargehand.values.step import Head, StepKind, StepRefs
 
-# Runs the smaller tasks that take a task's place, until the time when the whole's own is over.
+# Runs the smaller tasks that replace a task, until the time of the whole task is over.
 InItsPlace = Callable[[Task, tuple[Task, ...], float | None], Awaitable[list[Head]]]
 T = TypeVar("T")
 
 
 class Rungs(NamedTuple):
-    """Which rungs of the ladder the supervisor can take for a run: a rung it cannot take is passed over."""
+    """Which rungs of the ladder the supervisor can take for a run: a rung that it cannot take is skipped."""
 
     refine: bool = False
     split: bool = False
@@ -72,9 +72,9 @@ class TaskAttempts:
     usages: list[Usage] = field(default_factory=lambda: [])
     was_split: bool = False
     was_asked: bool = False
-    # The words the task has now, where they are not those of the plan.
+    # The current words of the task, if they are not those of the plan.
     words: str | None = None
-    # The last attempt that had anything.
+    # The last attempt with a partial result.
     partial: str | None = None
     # The member of a pool whose room the attempt takes.
     bound: str | None = None
@@ -115,7 +115,7 @@ class TaskAttempts:
             task = step
         changes: dict[str, Any] = {}
         if not head.ok and not head.partial and self.partial is not None:
-            # What an earlier attempt had found is better than nothing.
+            # The partial result of an earlier attempt is better than nothing.
             changes = {"output_of": self.partial, "partial": True}
         if self.usages != [head.usage] or head.attempts != number - first:
             changes |= {"attempts": number - first, "usage": Usage.total(self.usages)}
@@ -124,7 +124,7 @@ class TaskAttempts:
     # -- one attempt -------------------------------------------------------------------------------------------------
 
     async def _ready(self, task: Task, number: int) -> tuple[Task, Ticket | None] | Head:
-        """The task for who works on it, as an earlier session decided or as things are; or its time is over."""
+        """The task for its worker, as an earlier session decided or as it is decided now; or its time is over."""
         if (choice := self.engine.record.decided(_route(task, number))) is not None:
             task = task.model_copy(update={"worker": choice["worker"]})
         if self.engine.record.attempted(task.id, number) is not None:
@@ -156,9 +156,9 @@ class TaskAttempts:
             self.crew.pools.release(worker, head)
 
     async def _route(self, task: Task, number: int, *, handed: bool) -> tuple[Task, Ticket | None]:
-        """The task for who may work on it now: its worker, or while that one is out its fallback, or the same later.
+        """The task for its worker or, while that worker is out, for its fallback, or for the same worker later.
 
-        No ticket when the worker is out for good. It is handed over once.
+        There is no ticket when the worker is out for good. A task is handed over once.
         """
         while (wait := self.crew.wait_for(task.worker, self.engine.clock.now())) is not None:
             stand_in = None if handed else self.crew.stand_in(task.worker, self.failed_workers, self.engine.clock.now())
@@ -205,7 +205,7 @@ class TaskAttempts:
         )
 
     async def _in_time(self, work: Awaitable[T], task: Task, number: int, what: str) -> T | Head:
-        """What is waited for between attempts, or the failure when the task's time is over first."""
+        """The result of a wait between attempts, or the failure when the task's time is over first."""
         countdown = self.time.countdown()
         try:
             async with countdown:
@@ -252,7 +252,7 @@ class TaskAttempts:
         raise AssertionError("giving up ends it")
 
     async def _step(self, kind: StepKind, task: Task, head: Head, number: int, **more: Any) -> Head:
-        """A step about an attempt that failed; what it used is the task's."""
+        """A step after a failed attempt; its usage counts for the task."""
         refs = self._refs(task, number, outcome=head.ref, **more)
         made = await self.engine.step(f"{task.id}/{number}/{kind}", kind, refs)
         if made.usage != Usage():
@@ -266,7 +266,7 @@ class TaskAttempts:
         return task
 
     async def _reassign(self, to: Reassign, task: Task, head: Head, number: int) -> Task | Head:
-        """For the worker a router chooses of those that have not failed the task, or for the next one."""
+        """The task for the worker that a router chooses among those that have not failed it, or for the next worker."""
         if not self.rungs.reroute or not to.among:
             return task.model_copy(update={"worker": to.worker})
         made = await self._step("reroute", task, head, number, among=to.among)
@@ -292,7 +292,7 @@ class TaskAttempts:
         return read_decision(await self.engine.decide(key, "recovery", choose, head.why))
 
     async def _split(self, task: Task, head: Head, number: int, in_its_place: InItsPlace) -> Head | None:
-        """What the smaller tasks came to, as one; None when there is no way to split it."""
+        """The joined outcome of the smaller tasks; None when the task cannot be split."""
         made = await self._step("split", task, head, number)
         if not made.ok:
             return made

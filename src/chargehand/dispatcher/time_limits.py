@@ -1,4 +1,4 @@
-"""The limits of time around a task -> how much is left and what it is called when it is over, also in mid-call."""
+"""The time limits of a task -> the time left, and the name of the limit that ended it, also during a call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TimeLimits:
         self.ends_at = ends_at if self.ends_at is None else min(self.ends_at, ends_at)
 
     def time_left(self) -> Left:
-        """The seconds the task has as a whole, and what it is called when they are over."""
+        """The seconds left for the whole task, and the name of the limit that ends it."""
         own = None if self.ends_at is None else max(self.ends_at - self.engine.clock.now(self.task), 0.0)
         runs = self.engine.clock.until_deadline()
         if self.stop_at is not None:
@@ -47,7 +47,7 @@ class TimeLimits:
         return (runs, "deadline") if own is None or runs <= own else (own, "timeout")
 
     def of_parts(self) -> float | None:
-        """When the time of the tasks in this one's place is over, on their clocks: they begin where the run's is."""
+        """When the time of the tasks that replace this one is over, on their clocks, which begin at the run's time."""
         waited = self.engine.clock.now() - self.engine.clock.now(self.task)
         return None if self.ends_at is None else self.ends_at + waited
 
@@ -55,7 +55,7 @@ class TimeLimits:
         return Countdown(self.engine, self.task, self.time_left)
 
     def countdown_of(self, task: Task, number: int) -> Countdown:
-        """The same for one attempt, of which an earlier session may have used some."""
+        """The same for one attempt; an earlier session may have used some of its time."""
         if task.timeout_s is None:
             return self.countdown()
         start = self.engine.record.began(task.id, number)
@@ -70,7 +70,7 @@ class TimeLimits:
         return Countdown(self.engine, task.id, time_left)
 
     def endless(self) -> Countdown:
-        """For a person, who takes the time it takes."""
+        """For a person's attempt, which has no time limit."""
         return Countdown(self.engine, self.task, lambda: (None, "timeout"))
 
 
@@ -100,7 +100,7 @@ class Countdown:
     def record_expiry(self, task: Task, number: int, where: str) -> str:
         """Why the task is not done, when it has fired.
 
-        On the record in the same batch as the end of the attempt, so that resume never decides it again.
+        It is recorded in the same batch as the end of the attempt, so a resumed run never decides it again.
         """
         reason = self._why(task)
         self.engine.emit(
