@@ -1,5 +1,5 @@
-"""What happens inside of the steps of a run, where models, tools and texts are: refs -> an outcome, and its head.
+"""The work inside the steps of a run, where models, tools and texts are used: refs -> an outcome, and its head.
 
-`run_steps.py` has one method for each kind of step of the run as a whole, `task_steps.py` for those of a task; the
-other modules are what these two are made of.
+`run_steps.py` has one method for each kind of step of the run as a whole, `task_steps.py` has one for each kind of step
+of a task; these two use the other modules.
 """

@@ -32,7 +32,7 @@ class AttemptWork:
     recalled: bool = field(default=False, init=False)
 
     async def run(self) -> Outcome | None:
-        """The outcome, its criterion checked; None when it was recalled before anything was sent."""
+        """The outcome with its criterion checked; None when it was recalled before anything was sent."""
         task, number = self.assignment.task, self.assignment.attempt
         self.engine.emit(
             AttemptStarted(worker=task.worker, tier=task.tier, model=self.worker.model_for(task.tier)),
@@ -68,7 +68,7 @@ class AttemptWork:
             self.countdown.stop()
 
     async def _work(self) -> Outcome | None:
-        """What the worker or its time makes of it."""
+        """The outcome from the worker, or from the end of its time."""
         task, number, countdown = self.assignment.task, self.assignment.attempt, self.countdown
         members = self._members()
         try:
@@ -92,7 +92,7 @@ class AttemptWork:
             return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
 
     def _members(self) -> BestOf | None:
-        """Those that do the attempt side by side, where the task wants more than one and its worker may."""
+        """The members that do the attempt in parallel, if the task wants more than one and its worker may."""
         task, number = self.assignment.task, self.assignment.task.best_of or 1
         if number == 1:
             return None

@@ -1,10 +1,10 @@
-"""One attempt made several times over: the members of a `best_of` side by side -> the best of what they have done.
+"""One attempt made several times in parallel: the members of a `best_of` -> the best of their outcomes.
 
     t3/1/b1/model/1   done                 }
     t3/1/b2/model/1   done, the better one } t3/1/best: b2, with a line about each of the three
     t3/1/b3/model/1   criterion_not_met    }
 
-What was chosen is on the record: a resumed run goes through the chosen member only, all of it committed.
+The choice is on the record: a resumed run repeats only the chosen member, whose effects are all committed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BestOf:
     outcomes: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
 
     async def work(self) -> Outcome:
-        """The best outcome with what all of them used; when none is done, one that has something, else the first."""
+        """The best outcome with the usage of all; when none is done, one with a partial result, else the first."""
         if (known := self.engine.record.decided(self._key)) is not None and known["chosen"] is not None:
             return await self._chosen_before(known)
         await self._all()
@@ -65,7 +65,7 @@ class BestOf:
         used = [list[Usage]() for _ in range(self.number)]
         members = (self._member(number, mine) for number, mine in enumerate(used, 1))
         try:
-            # Not a task group: that stops its tasks in no order, and what they record then would have none either.
+            # Not a task group: it stops its tasks in no fixed order, so their events would have no fixed order either.
             ended = await asyncio.gather(*members, return_exceptions=True)
         finally:
             for each in used:
@@ -98,7 +98,7 @@ class BestOf:
         return self.outcomes[number].model_copy(update={"usage": usage})
 
     def _none_done(self) -> Outcome:
-        """On the record for who reads it: a resumed run comes to the same from the calls, which are all committed."""
+        """Recorded for readers only: a resumed run makes the same choice from the calls, which are all committed."""
         with_something = (number for number in sorted(self.outcomes) if self.outcomes[number].partial)
         outcome = self.outcomes[next(with_something, 1)]
         task = self.assignment.task

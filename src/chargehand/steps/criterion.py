@@ -1,4 +1,4 @@
-"""A worker's work on an assignment, held to its criterion: by the worker's own check, then by a scorer if any."""
+"""A worker's outcome, checked against its criterion: by the worker's own check, then by a scorer if there is one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Scorer = Callable[[Assignment, Outcome], Awaitable[Score | None]]
 
 
 async def work_and_check(assignment: Assignment, worker: WorkerPort, engine: Engine, score: Scorer | None) -> Outcome:
-    """What a worker makes of an assignment, held to its criterion."""
+    """The outcome of a worker's assignment, checked against its criterion."""
     outcome = await worker.work(assignment, engine)
     return await check_criterion(assignment, outcome, worker, engine, score) if outcome.ok else outcome
 
@@ -38,7 +38,7 @@ def is_workers_own(error: Exception) -> bool:
 async def check_criterion(
     assignment: Assignment, outcome: Outcome, worker: WorkerPort, engine: Engine, score: Scorer | None
 ) -> Outcome:
-    """The outcome, or criterion_not_met with what was there as a partial result. "No exception" is not success."""
+    """The outcome, or criterion_not_met with the result so far as a partial result. "No exception" is not success."""
     task = assignment.task
     if worker.check is not None:
         effect = ToolCall(worker=task.worker, tool=worker.check, arguments={"output": outcome.output}, effect="read")

@@ -21,7 +21,7 @@ from chargehand.values.report import Gap, Report, Timing, evidence_notes
 from chargehand.values.request import Request
 from chargehand.values.status_words import RunStatus
 
-# Errors of a worker or provider that did not answer, whatever it was asked. A wrong key is for the caller to correct.
+# Errors of a worker or provider that does not answer at all. A wrong key is different: the caller has to correct it.
 UNREACHABLE = frozenset({"rate_limited", "overloaded", "connection", "timeout"})
 
 
@@ -78,8 +78,8 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
 
 
 def _decide_status(done: RunResults, synthesis: Synthesis) -> RunStatus:
-    """complete only with evidence for all of it: every task done or replaced, no gap, nothing cited in vain, and an
-    answer that cites what it rests on and accounts for every result.
+    """complete only with evidence for everything: every task done or replaced, no gap, no wrong citation, and an
+    answer that cites its sources and accounts for every result.
     """
     if not any(outcome.ok for outcome in done.outcomes.values()):
         return "failed"
@@ -132,13 +132,13 @@ def _with_handed_up(synthesis: Synthesis, request: Request, outcomes: Iterable[O
 
 
 def _common_fault(outcomes: Mapping[str, Outcome]) -> Fault | None:
-    """The one kind of error everything failed with, if it is one."""
+    """The kind of error that all tasks failed with, if there is only one."""
     faults = [outcome.error for outcome in outcomes.values() if outcome.error is not None]
     return faults[0] if faults and len({fault.kind for fault in faults}) == 1 else None
 
 
 def _timing(done: RunResults, synthesis: Synthesis, wall: float) -> Timing:
-    """Measured wall time against the same calls one after the other, and against the longest chain of them."""
+    """Measured wall time, compared with the same calls one after the other and with their longest chain."""
     seconds = {id: outcome.usage.seconds for id, outcome in done.outcomes.items()}
     waiting = [done.planning.waiting_s, synthesis.usage.waiting_s, *(o.usage.waiting_s for o in done.outcomes.values())]
     around = done.planning.seconds + synthesis.usage.seconds
@@ -146,7 +146,7 @@ def _timing(done: RunResults, synthesis: Synthesis, wall: float) -> Timing:
     return Timing(
         wall_s=wall,
         sequential_s=sequential,
-        # Seconds of calls side by side, of a judge or of a best_of, are summed: no path is longer than the run.
+        # The seconds of parallel calls of a judge or a best_of are summed. The path is limited to the time of the run.
         critical_path_s=min(around + done.plan.critical_path(seconds)[0], wall),
         speedup=sequential / wall if wall > 0 else 1.0,
         waiting_s=sum(waiting),

@@ -38,7 +38,7 @@ def join_parts(task: Task, parts: list[Outcome]) -> Outcome:
     )
 
 
-# The parts are of their task: what they rest on is cited under its id, and one part is not a source of another outside.
+# The parts belong to their task: their sources are cited under its id. Outside, one part is not a source of another.
 
 
 def _claims(task: Task, parts: list[Outcome]) -> tuple[Claim, ...]:

@@ -57,7 +57,7 @@ class RunSteps:
     given: Plan | None = None
     # Judges the answer as data.
     validate: Validate | None = None
-    # Gets the answer as it grows.
+    # Receives the answer as it grows.
     on_draft: OnDraft | None = None
     # Makes the workers that a plan defines.
     factory: WorkerFactory | None = None

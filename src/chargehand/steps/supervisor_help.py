@@ -1,4 +1,4 @@
-"""What the supervisor lends the steps of a dispatch: models that rewrite, split, score, select, route; and people."""
+"""The supervisor's help for the steps of a dispatch: models that rewrite, split, score, select, route; and people."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ AskAbout = Callable[[Task, Outcome], Question]
 
 
 class SupervisorHelp(NamedTuple):
-    """Without one of these its rung is passed over.
+    """If one of these is missing, its rung is skipped.
 
-    Without `select` the surest of a `best_of` is taken, and without `reroute` the next worker in order.
+    Without `select` the most confident member of a `best_of` is taken, and without `reroute` the next worker in order.
     """
 
     refine: Refiner | None = None
@@ -45,7 +45,7 @@ class SupervisorHelp(NamedTuple):
 
     @property
     def rungs(self) -> Rungs:
-        """What of it a dispatch has to know."""
+        """What a dispatch has to know about it."""
         return Rungs(
             refine=self.refine is not None,
             split=self.split is not None,
@@ -57,7 +57,7 @@ class SupervisorHelp(NamedTuple):
 def make_help(
     request: Request, team: Team, engine: Engine, role_models: SupervisorModels, *, planned_here: bool
 ) -> SupervisorHelp:
-    """What the dispatcher may fall back on when a task fails. A plan that was given is never planned on: no split."""
+    """What the dispatcher may use when a task fails. A given plan gets no planned tasks, so it has no split."""
     refiner, scorer, router = role_models.get("refiner"), role_models.get("scorer"), role_models.get("router")
     planner, split = role_models.get("planner") if planned_here else None, None
     if planner:

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def drop_words(tasks: Iterable[Task]) -> tuple[Task, ...]:
-    """The tasks as they may be known outside of steps."""
+    """The tasks with the fields that may be known outside steps."""
     return tuple(task.model_copy(update=_WORDLESS) for task in tasks)
 
 
@@ -74,7 +74,7 @@ class TaskSteps:
         worker, time = self.roster[task.worker], self._time(refs)
         if (restart := self.engine.record.restart_of(task.id)) is not None and restart.model is not None:
             worker = worker.with_model(restart.model)
-        # A person takes the time it takes: that is not the run's own.
+        # The time of a person is not limited by the run's time.
         countdown = time.endless() if worker.waits_for_person else time.countdown_of(task, refs.attempt)
         assignment = Assignment(task, refs.attempt, self._inputs(refs), tasks=self._known_ids(task.id))
         attempt = AttemptWork(assignment, worker, self.engine, self.help, countdown, refs.refused)
@@ -133,7 +133,7 @@ class TaskSteps:
         return self._with_words(key, task.model_copy(update={"context": context}), [])
 
     async def ask_result(self, key: str, refs: StepRefs) -> Head:
-        """No attempt is left: what the person says is the result, held to what a worker's is held to."""
+        """No attempt is left: the person's words are the result, checked in the same way as a worker's result."""
         task, schema = self._task(refs), self.roster[refs.worker].output_schema
         question = question_for_result(task, self._outcome(refs), schema)
         answer = await self._ask_person(refs, question)
@@ -146,7 +146,7 @@ class TaskSteps:
     # -- parts of them -----------------------------------------------------------------------------------------------
 
     async def _hold_to_criterion(self, key: str, outcome: Outcome, refs: StepRefs, after: str) -> Head:
-        """A result that no single attempt gave, or why it does not do; what was there stays as a partial result."""
+        """A result that no single attempt gave, or why it is refused; the result so far stays as a partial result."""
         used: list[Usage] = []
         if outcome.ok:
             outcome = await self._check_result(outcome, refs, after, used)
@@ -173,7 +173,7 @@ class TaskSteps:
     async def _in_time(
         self, work: Awaitable[T], refs: StepRefs, what: str, countdown: Countdown | None = None
     ) -> T | Outcome:
-        """What is done between attempts, or the failure when the task's time is over first."""
+        """The result of work between attempts, or the failure when the task's time is over first."""
         task, countdown = self._task(refs), countdown or self._time(refs).countdown()
         try:
             async with countdown:
