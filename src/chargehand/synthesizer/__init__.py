@@ -33,7 +33,7 @@ __all__ = ["Lacking", "OnDraft", "Synthesis", "Validate", "write_answer"]
 
 @plain_class(frozen=True)
 class Lacking:
-    """A first draft that states gaps, which tasks that are added might fill. It is neither corrected nor reviewed."""
+    """A first draft that states gaps, which additional tasks might fill. It is neither corrected nor reviewed."""
 
     gaps: tuple[Gap, ...]
     flow: Flow
@@ -42,11 +42,11 @@ class Lacking:
 
     @property
     def tokens_read(self) -> int:
-        """What the results took that it was written from: to write it again takes as much."""
+        """The tokens of the results it was written from: writing it again takes as many."""
         return self.flow.used[-1].input_tokens
 
     async def finish(self, seconds: float | None) -> Synthesis:
-        """The answer when nothing was added."""
+        """The answer if no task was added."""
         made = await in_time(self._engine, f"@synthesis/{self._mark}rest", seconds, self.flow.finish)
         return self.flow.cut_short() if made is None else made
 
@@ -74,7 +74,7 @@ async def write_answer(
 ) -> Synthesis | Lacking:
     """One answer from all outcomes, failures included. Without a model, or when it fails, the text is made by code.
 
-    `filled` are tasks that others have taken the place of: they are not gaps. `rater` rates findings, and `examiner`
+    `filled` are tasks that other tasks have replaced: they are not gaps. `rater` rates findings, and `examiner`
     looks again at those in doubt. A critic may have the answer corrected `rounds` times; a result that is the answer as
     it is gets a note only. `read` are the urls in what tools returned; `on_draft` gets the answer as it grows.
 
@@ -87,12 +87,12 @@ async def write_answer(
     only = outcomes[plan.tasks[0].id] if len(plan.tasks) == 1 and critic is None and rater is None else None
     if only is not None and (ready := await _give_only(only, request, engine, key, seconds, validate)) is not None:
         return ready
-    # Loaded here: a result that is the answer needs nothing of it.
+    # Loaded here: a result that already is the answer does not need it.
     from chargehand.synthesizer.reconcile import reconcile
     from chargehand.synthesizer.result_index import takes_long
     from chargehand.synthesizer.synthesis_flow import Flow
 
-    # What was replaced came to nothing: the writer and the reviewer see what took its place.
+    # Replaced tasks have no result: the writer and the reviewer see the tasks that replaced them.
     standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
     work_out = partial(reconcile, standing, plan.tasks)
     reconciled = await engine.clock.compute(work_out) if takes_long(standing) else work_out()
@@ -124,7 +124,7 @@ async def write_answer(
 async def _give_only(
     only: Outcome, request: Request, engine: Engine, key: str, seconds: float | None, validate: Validate | None
 ) -> Synthesis | None:
-    """The only result as the answer, where it is what was asked for."""
+    """The only result as the answer, if it is what was asked for."""
     if only.findings or not is_as_asked(only, request, validate) or is_empty_form(only):
         return None
 

@@ -1,9 +1,9 @@
-"""A Markdown answer -> its passages, each with the tasks it rests on: what figures are held against.
+"""A Markdown answer -> its passages, each with the tasks it rests on. Figures are checked against these tasks.
 
-Paragraphs are what blank lines part, numbered from 1. Inside of one, each list item, table row and heading is a
-passage, and so is the prose between them. A passage rests on the tasks it cites; one that cites none rests on those of
-its paragraph; a list, table or quotation that cites none, on those of the paragraph before it that ends with a colon,
-or of the one after it that does nothing but cite.
+Blank lines separate paragraphs, which are numbered from 1. Inside a paragraph, each list item, table row and heading is
+a passage; the prose between them is a passage too. A passage rests on the tasks it cites; one that cites none rests on
+those of its paragraph; a list, table or quotation that cites none, on those of the paragraph before it that ends with a
+colon, or of the one after it that does nothing but cite.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _only_cites(paragraph: Paragraph) -> bool:
 
 
 def _attribute(found: list[Paragraph], tasks: tuple[str, ...]) -> None:
-    """Give the lists at the end of what was found, if they cite nothing, the tasks that are named under them."""
+    """Give the lists at the end of the passages so far, if they cite nothing, the tasks named under them."""
     for n in range(len(found) - 1, -1, -1):
         passages = found[n].passages
         if any(passage.tasks or passage.kind == "prose" for passage in passages) or not _has_list(passages):
@@ -105,7 +105,8 @@ def _parts(text: str) -> Iterator[tuple[Kind, str]]:
         kind = _kind(line, kind)
         if n + 1 in ruled:
             kind = "heading"
-        # Lines after an item that begin nothing continue it; lines of prose and of a quotation stay together.
+        # Lines after an item continue it unless they begin something new; lines of prose and of a quotation stay
+        # together.
         if kind in ("heading", "row") or _ITEM.match(line) or not kinds or kinds[-1][0] != kind:
             number += 1
         kinds.append((kind, number))

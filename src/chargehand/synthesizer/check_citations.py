@@ -1,4 +1,4 @@
-"""An answer and the outcomes -> which tasks each paragraph cites, what is wrong with that, which results are unused.
+"""An answer and the outcomes -> the tasks each paragraph cites, the problems of these citations, the unused results.
 
 Each problem is a code and a sentence:
 
@@ -9,8 +9,8 @@ Each problem is a code and a sentence:
     failed_citation      a passage that rests on tasks without a result alone, and does not speak of what is missing
     unused_result        a result that is neither cited nor merged into something cited, nor left out for a reason
 
-The first two keep a run from being complete. All are sent back to the synthesizer, with what to do about them.
-Unused results are in `unused` and not among the problems; they keep a run from being complete as well.
+A run with one of the first two is not complete. All are sent back to the synthesizer, with what to do about them.
+Unused results are in `unused` and not among the problems; a run with unused results is not complete either.
 
 Not looked up: whole numbers up to 3, or up to the number of items that the answer lists (at most 12), what the request
 itself says, the number of this run's own tasks and findings, number words, and code.
@@ -56,9 +56,9 @@ ADVICE: dict[Code, str] = {
     "failed_citation": "Say what is missing, or cite the result it is from.",
     "unused_result": "Use it, or name it in `left_out` with the reason.",
 }
-# Problems of one kind that are spelled out; more help neither the model nor the reader.
+# How many problems of one kind are written out; more help neither the model nor the reader.
 MOST_OF_A_KIND = 10
-# How a missing result is spoken of; a denial is one way.
+# Words that say that a result is missing; a denial is one way to say it.
 _MISSING = re.compile(
     r"n['’]t\b|\b(?:not?\b|never\b|none\b|nothing\b|without\b|cannot\b|lack|missing|absent"
     r"|nicht|kein|ohne\b|pas\b|aucun|sans\b|nada\b|sin\b|non\b|senza\b|niet\b|geen\b|ikke\b|inte\b"
@@ -81,7 +81,7 @@ class Known:
     def of(request: Request, plan: Plan, read: Iterable[str] = ()) -> Known:
         """The request and the run it follows up on; `read` are the urls in what tools returned.
 
-        What a planner makes of the request is not evidence. The instruction counts where the goal is the request's own
+        The planner's version of the request is not evidence. The instruction counts if the goal is in the request's own
         words, as in a plan that was given without a request.
         """
         earlier = request.earlier
@@ -101,8 +101,8 @@ def provenance_of(
 ) -> Provenance:
     """What a model's answer cites, and what is wrong with that.
 
-    `merged` are the claims and findings after deduplication: a result all of whose items are part of ones that a cited
-    task has too is used.
+    `merged` are the claims and findings after deduplication: a result is used if all its items were merged with items
+    of a cited task.
     """
     parts, merged = read(answer, Citations(outcomes)), tuple(merged)
     check = _Check(outcomes, known or Known(), merged, ResultIndex(outcomes))
@@ -122,7 +122,7 @@ def provenance_of(
 def provenance_of_listing(
     answer: str, outcomes: Mapping[str, Outcome], merged: Iterable[Claim | Finding] = ()
 ) -> Provenance:
-    """What a text made by code cites. Results are in it as they are: brackets in them are not mistakes."""
+    """The citations of a text made by code. It contains results unchanged: brackets in them are not mistakes."""
     citations = Citations(outcomes)
     found: dict[str, tuple[str, ...]] = {}
     for number, paragraph in enumerate(paragraphs(answer), 1):
@@ -142,7 +142,7 @@ def why_unfounded(provenance: Provenance, outcomes: Mapping[str, Outcome]) -> st
 
 
 def corrections(provenance: Provenance) -> tuple[str, ...]:
-    """What a synthesizer has to correct: the problems, what it left out, and what to do about each."""
+    """What a synthesizer has to correct: the problems, the results it left out, and what to do about each."""
     unused = [("unused_result", f"The answer does not use [{task}], which is done.") for task in provenance.unused]
     problems = (*provenance.problems, *_word_problems(unused))
     advice = {str(code): words for code, words in ADVICE.items()}
@@ -164,7 +164,7 @@ def _word_problems(problems: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _unknown(parts: Iterable[Paragraph]) -> Iterator[_Problem]:
-    """Each unknown task once, where it is cited first."""
+    """Each unknown task once, at its first citation."""
     first: dict[str, int] = {}
     for passage in _passages(parts):
         for name in passage.unknown:
@@ -192,7 +192,7 @@ def _unused_tasks(
 def _is_only_findings(outcome: Outcome) -> bool:
     """Whether the report itself uses all of a result: its findings are listed there, and it states nothing else.
 
-    An empty list or object is the result of one that was asked for findings and has none.
+    An empty list or object is the result of a task that was asked for findings and has none.
     """
     if outcome.claims:
         return False
@@ -224,7 +224,7 @@ class _Check:
                     yield passage.paragraph, problem
 
     def without_result(self, parts: Sequence[Paragraph], reported: Collection[int]) -> Iterator[_Problem]:
-        """What rests on failure; once for each paragraph, and not of those whose figures are reported already."""
+        """Passages that rest on failed tasks; once for each paragraph, unless its figures are already reported."""
         seen = set(reported)
         for passage in _passages(parts):
             if passage.paragraph not in seen and passage.kind != "heading" and self._is_baseless(passage):
@@ -260,7 +260,7 @@ class _Check:
 
     @cached_property
     def _needs_no_source(self) -> frozenset[str]:
-        """What needs no result: the values of the request, and how many tasks and findings there are."""
+        """Values that need no result: those of the request, and the numbers of tasks and findings."""
         outcomes = self.outcomes.values()
         done = sum(outcome.ok for outcome in outcomes)
         counts = [len(outcomes), done, len(outcomes) - done]
@@ -276,7 +276,7 @@ class _Check:
 
 
 def _speaks_of_a_gap(text: str, reasons: Iterable[str]) -> bool:
-    """Whether a text says that something is missing, or why: in words for it, by a denial, or in those of a reason.
+    """Whether a text says that something is missing, or why: by a word for it, a denial, or the words of a reason.
 
     A single word, as in `Source:`, says nothing else.
     """

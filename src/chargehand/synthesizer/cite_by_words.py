@@ -1,7 +1,7 @@
-"""An answer that cites no task -> the same with citations where its words are those of a result.
+"""An answer that cites no task -> the same answer with citations where it has the words of a result.
 
-A paragraph cites the results that have most of its terms and every one of its figures. What no result has stays without
-a citation, and an answer of which nothing can be found is rejected as before.
+A paragraph cites the results that have most of its terms and every one of its figures. Other paragraphs stay without a
+citation. An answer of which nothing can be found is still rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADING: Final = re.compile(r"\s*#[^\n]*\s*|\s*```.*", re.DOTALL)
 
 
 def cite_by_words(answer: str, outcomes: Mapping[str, Outcome]) -> str:
-    """The answer as it is where it has a citation, or more results than are compared."""
+    """The answer unchanged if it has a citation, or if there are more results than are compared."""
     done = {id: text_of(outcome) for id, outcome in outcomes.items() if outcome.ok}
     if len(done) > _MOST_RESULTS or any(cited.tasks for cited in Citations(outcomes).find(answer)):
         return answer

@@ -14,7 +14,7 @@ from typing import Any, cast
 from chargehand.values.outcome import Finding
 from chargehand.values.plan import Plan
 
-# Lines shown before and after those of a finding, and of its own.
+# How many lines are shown before and after a finding, and how many of its own.
 AROUND = 8
 MOST_LINES = 40
 _NUMBERED = re.compile(r"(\d+): ")
@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"(\d+): ")
 
 @dataclass(frozen=True, slots=True)
 class Exhibits:
-    """What a scorer can be shown. Without any code in the plan there is nothing to show, and nothing to leave out."""
+    """The code a scorer can be shown. Without code in the plan nothing is shown, and no finding is left out."""
 
     # Path -> number -> the line as the task shows it.
     lines: dict[str, dict[int, str]] = field(default_factory=dict[str, dict[int, str]])
@@ -51,7 +51,7 @@ class Exhibits:
         return cls(lines, changed, removed)
 
     def rates(self, finding: Finding) -> bool:
-        """Whether a rating can count: the code is there to judge by, and the place is one the change wrote."""
+        """Whether a rating can count: the code is known, and the change wrote this place."""
         path = _path(finding)
         if not self.lines or path is None:
             return True

@@ -1,12 +1,12 @@
 """Statements of different tasks -> the pairs that code alone can prove to differ: one key, two values.
 
-A statement that ends in a value has as its key all that is before it:
+The key of a statement that ends in a value is everything before the value:
 
     Population of Oslo: 717,710          The office in Oslo employs 500 people.         The lease ends on 1 May 2027.
 
 With equal keys, two values differ in the number (of one unit), in the unit (of one number) or in the date. A rounded
 value does not differ from the exact one. A key that names nothing is compared only between tasks that were asked about
-the same names: the salary in Oslo is not the salary in Bergen. Findings differ if they are the same but for severity.
+the same names: the salary in Oslo is not the salary in Bergen. Findings differ if they are equal except for severity.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chargehand.synthesizer.statements import Statement
 from chargehand.synthesizer.strip_markdown import one_line
 from chargehand.values.outcome import Finding, Outcome
 
-# Values under one key that are listed; one that differs from all of them tells a reader no more.
+# How many values under one key are listed; more of them tell a reader nothing new.
 _MOST_VALUES: Final = 8
 _MONTH: Final = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE: Final = re.compile(
@@ -45,7 +45,7 @@ _NAME: Final = re.compile(r"(?<=[^\s.!?:])\s+\"?([^\W\d_a-z]\w+)|\"([^\"\n]{1,60
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a statement ends in: a date, a number and its unit, or a yes or no."""
+    """The value at the end of a statement: a date, a number and its unit, or a yes or no."""
 
     key: str
     date: str = ""
@@ -119,7 +119,7 @@ def _iso(match: re.Match[str]) -> str:
 
 
 def _same_date(one: str, other: str) -> bool:
-    """Whether one is the other, or leaves out the day or the year."""
+    """Whether the dates are equal, or equal except for a missing day or year."""
     mine, theirs = one.lstrip("-"), other.lstrip("-")
     return (
         mine.startswith(theirs) or theirs.startswith(mine) or mine.endswith(f"-{theirs}") or theirs.endswith(f"-{mine}")

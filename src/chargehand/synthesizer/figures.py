@@ -6,9 +6,9 @@
     2024-03-05   5 March 2024                  2024 and 5: months are not read
     2.1.3   10.0.0.1                           as written
 
-`1.234` is a decimal; `1.234,5` and `1.234.567` are not. A minus counts where nothing is before it. Units and number
-words are not read. What is not a figure: the number of a list item or a heading, a mark like `[1]`, urls, and
-digits in a name (t3, sha256, 3a4f).
+`1.234` is a decimal; `1.234,5` and `1.234.567` are not. A minus sign counts only if nothing is directly before it.
+Units and number words are not read. What is not a figure: the number of a list item or a heading, a mark like `[1]`,
+urls, and digits in a name (t3, sha256, 3a4f).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chargehand.values.lazy_regex import lazy_regex
 _GAPS: Final = "\u00a0\u202f\u2009"
 _MONEY: Final = "$€£¥₹"
 _SIGNS: Final = frozenset(_MONEY)
-# By how many digits what follows a number scales it; a single small letter does so only after the sign of a currency.
+# Words after a number -> by how many digits they scale it; a single small letter scales only after a currency sign.
 _SCALES: Final = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "k": 3, "K": 3, "M": 6, "bn": 9}
 _MONEY_SCALES: Final = {**_SCALES, "m": 6, "b": 9, "B": 9}
 # Every repetition ends at a character that cannot continue it: the time is linear.
@@ -72,14 +72,14 @@ class Figure:
         return "%" if self.text.endswith(("%", "cent")) else "".join(sorted(set(self.text) & _SIGNS))[:1]
 
     def counts_up_to(self, most: int) -> bool:
-        """Whether it is a whole number without a sign that is not larger: it may count or number parts of its text."""
+        """Whether it is a whole number without a sign, up to this limit: it may count or number parts of its text."""
         return len(self.text) <= 3 and self.text.isdigit() and int(self.text) <= most
 
 
 def most_counted(parts: int) -> int:
     """The largest whole number that is not looked up in a text of so many list items, rows and headings.
 
-    It may count or number them. In any text 2 and 3 may, and beyond 12 they are figures like others.
+    It may count or number them. 2 and 3 may do so in any text; numbers above 12 are always figures.
     """
     return min(max(parts, 3), 12)
 
@@ -90,7 +90,7 @@ def figures(text: str) -> tuple[Figure, ...]:
 
 
 def all_digits(text: str) -> Iterator[Figure]:
-    """The figures of a text and all other digits in it: what can be looked up there."""
+    """The figures of a text and all other digits in it: everything that can be looked up."""
     for match in _SCAN.finditer(text):
         if match["other"] is None:
             yield from _read(text, match)

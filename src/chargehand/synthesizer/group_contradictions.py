@@ -1,7 +1,7 @@
 """Pairs of statements and rulings on them -> contradictions, one for each subject, resolved or left open.
 
-A pair that a judge calls compatible is not a contradiction. Pairs that share a statement are one contradiction, and so
-are pairs of the same tasks about the same subject.
+A pair that a judge calls compatible is not a contradiction. Pairs that share a statement are one contradiction. Pairs
+of the same tasks about the same subject are one too.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Disagreement:
 
     @property
     def verdict(self) -> str | None:
-        """In words: what is true."""
+        """The verdict in words: what is true."""
         if not self.resolved:
             return None
         return "; ".join(each.with_task for each in self.upheld) or "None of it holds."
@@ -102,13 +102,13 @@ class Disagreement:
 
 
 def disagreements(rulings: Mapping[Pair, Ruling | None]) -> tuple[Disagreement, ...]:
-    """What cannot all be true, in the order in which it was found; a pair without a ruling is open."""
+    """The contradictions in the order in which they were found; a pair without a ruling is open."""
     pairs = [pair for pair, ruling in rulings.items() if ruling is None or not ruling.is_compatible]
     return tuple(_disagreement(group, [rulings[pair] for pair in group]) for group in _connect_pairs(pairs))
 
 
 def compatible(rulings: Mapping[Pair, Ruling | None]) -> tuple[Disagreement, ...]:
-    """The pairs that only seem to disagree: for the one who writes the answer, and not part of the report."""
+    """The pairs that only seem to disagree: for the writer of the answer, and not part of the report."""
     return tuple(
         _disagreement([pair], [ruling])
         for pair, ruling in rulings.items()

@@ -8,8 +8,9 @@ name claims and findings that say the same; code joins them unless their figures
 unless they are of different places or severities or name different things in code.
 
 The rule for confidence: every worker counts once, with its highest confidence; these are combined as independent
-chances of being right, 1 - (1-a)(1-b)..., and never above 99. Two workers with 70 and 60 give 88. The same worker
-saying it twice raises nothing, and neither does a worker that states no confidence. What was 100 stays 100.
+chances of being right, 1 - (1-a)(1-b)..., and never above 99. Two workers with 70 and 60 give 88. If the same worker
+says it twice, the confidence stays the same. A worker without a confidence does not raise it either. A confidence of
+100 stays 100.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from chargehand.synthesizer.word_stems import MOST_CHARACTERS, terms
 from chargehand.values.outcome import Claim, Finding
 
 HIGHEST: Final = 99
-# Of two words, and yet they do not say what the defect is; a category of one word never does.
+# Categories of two words that do not say what the defect is. A category of one word never says it.
 _BROAD: Final = frozenset({"code-quality", "best-practice", "best-practices", "likely-bug", "test-gap", "code-review"})
 _DENIALS: Final = frozenset({"no", "not", "never"})
 _SEPARATORS: Final = re.compile(r"[\W_]+")
@@ -32,7 +33,8 @@ _SEPARATORS: Final = re.compile(r"[\W_]+")
 _NAMED: Final = re.compile(
     r"`[^`\n]{1,80}`|'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|\w+(?:[._]\w+)+|\w+\(\)|\$\w+|[a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9]+\b"
 )
-# By how many lines findings may be apart that a judge says are the same, and with how many next to it one is compared.
+# The largest distance in lines between findings that a judge calls the same, and with how many neighbours each is
+# compared.
 _NEAR: Final = 3
 _MOST_NEAR: Final = 20
 # A longer text is a rewording only if it begins in the same way.
@@ -70,7 +72,7 @@ def merge_findings(findings: Sequence[Finding], workers: Mapping[str, str] | Non
 
 
 def near_findings(findings: Sequence[Finding], tasks: Collection[str]) -> tuple[Finding, ...]:
-    """Those that may be the same as one of another task, in the order given: a judge is asked about them."""
+    """The findings that may equal a finding of another task, in the given order: a judge is asked about them."""
     found: set[int] = set()
     by_place: dict[Hashable, list[int]] = {}
     for place, finding in enumerate(findings):
@@ -88,7 +90,7 @@ def near_findings(findings: Sequence[Finding], tasks: Collection[str]) -> tuple[
 def join_findings(
     findings: Sequence[Finding], same: Iterable[Collection[Finding]], workers: Mapping[str, str] | None = None
 ) -> tuple[Finding, ...]:
-    """The findings with those as one that a judge names, unless they are of two places or things, or values differ."""
+    """Merge the findings that a judge calls the same, unless their places, things in code or values differ."""
     place_of = {_name_of(finding): place for place, finding in enumerate(findings)}
     joined = [[place] for place in range(len(findings))]
     for named in same:
@@ -107,7 +109,7 @@ def join_findings(
 
 
 def findings_at_odds(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
-    """The places of findings that are the same but for their severity: the first of each severity, in pairs."""
+    """The places of findings that are equal except for severity: the first of each severity, in pairs."""
     for group in _same_findings(findings, lambda _: ""):
         first: dict[str, int] = {}
         for place in group:
@@ -120,7 +122,7 @@ def findings_at_odds(findings: Sequence[Finding]) -> Iterator[tuple[int, int]]:
 
 
 def _wording(text: str) -> Hashable:
-    """Equal for texts with the same terms in the same order, wherever the text begins with them."""
+    """Equal for texts with the same terms in the same order, whichever term comes first."""
     found = terms(text)
     if not found or len(text) > MOST_CHARACTERS:
         return text
@@ -132,7 +134,7 @@ def _wording(text: str) -> Hashable:
 def _join_named(
     groups: Sequence[list[Claim]], same: Iterable[Collection[str]], apart: Iterable[tuple[str, str]]
 ) -> list[list[Claim]]:
-    """The groups, those joined that a judge names, unless values differ or the judge also says that they disagree.
+    """Join the groups that a judge calls the same, unless values differ or the judge also says that they disagree.
 
     Every statement of one group is compared with every one of the other: a statement without a figure does not join
     two with different ones. The order in which groups are named does not matter.
@@ -181,7 +183,7 @@ def _stated_values(text: str) -> tuple[frozenset[str], frozenset[str], frozenset
 
 
 def _defect(finding: Finding) -> Hashable:
-    """What a finding is about, wherever it is: its category if that says so, else its wording.
+    """What a finding is about, without its place: its category if that names the defect, else its wording.
 
     At one place the order of the words does not matter. Two unused imports on one line are two findings.
     """
@@ -214,7 +216,7 @@ def _tasks_of(finding: Finding, tasks: Collection[str]) -> frozenset[str]:
 
 
 def _name_of(finding: Finding) -> Hashable:
-    """What a finding is known by, whatever confidence it was given since."""
+    """The identity of a finding, which does not depend on its confidence."""
     return _path(finding), finding.line, finding.severity, finding.message
 
 
@@ -232,7 +234,7 @@ def _same_findings(findings: Sequence[Finding], apart: Callable[[Finding], str])
 
 
 def _overlapping(places: Sequence[int], findings: Sequence[Finding]) -> Iterator[list[int]]:
-    """The places in groups whose lines hang together; those without a line are one group."""
+    """The places in groups whose lines overlap; those without a line are one group."""
     group: list[int] = []
     end = 0
     for place in sorted(places, key=lambda place: findings[place].line or 0):

@@ -1,7 +1,7 @@
 """Pairs of statements -> which of them cannot both be true, by a small model that is asked for one word.
 
-How that is read from how likely the word was: `engine/one_word_question.py`.
-A model that judges nothing is reported as such.
+`engine/one_word_question.py` explains how the probability of the word is used.
+A model that cannot judge is reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The outcome of a plan of one task -> the answer as it is, without a synthesis, where nothing else is asked for."""
+"""The outcome of a plan of one task -> the answer, unchanged and without a synthesis, if nothing else is asked for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_as_asked(outcome: Outcome, request: Request, validate: Validate | None) -
 
 
 def is_empty_form(outcome: Outcome) -> bool:
-    """Whether the text of the result is a placeholder. A result of findings alone has no text and is none."""
+    """Whether the text of the result is a placeholder. A result of findings alone has no text, so it is not."""
     text = plain.text_of(outcome)
     return bool(text.strip()) and is_placeholder(text)
 
@@ -32,7 +32,7 @@ def is_empty_form(outcome: Outcome) -> bool:
 def _is_unconfirmed(outcome: Outcome, request: Request) -> bool:
     """Whether a small model answers from material and code finds none of it there.
 
-    Larger models conclude and compute what no line has; of a small one that is more often made up.
+    Larger models conclude and compute what no line states; a small model more often invents it.
     """
     if outcome.gaps or not request.material or not isinstance(outcome.output, str) or outcome.confidence is None:
         return False

@@ -1,4 +1,4 @@
-"""A text -> whether it only takes the place of an answer: marks to be filled in, or words copied from a prompt.
+"""A text -> whether it is only a placeholder for an answer: marks to be filled in, or words copied from a prompt.
 
     <markdown>    {answer}    [your answer]    ...    [t1] and nothing else    a sentence of the prompt
 
@@ -17,7 +17,7 @@ from chargehand.values.lazy_regex import lazy_regex
 # Not an address (`<https://...>`), and in the other brackets words only: `[1, 2]` and `{"a": 1}` may be answers.
 _MARKS = lazy_regex(
     r"<(?![^<>]*(?:://|@))[^<>]*+>"
-    # Each run of brackets is begun once, so that no text takes more than linear time.
+    # Each run of brackets is begun once, so the time is linear for every text.
     r"|(?<!\{)\{++\s*+[^\W\d][^\d{}\":]*+\}+|(?<!\[)\[++\s*+[^\W\d][^\d\[\]\":]*+\]+"
 )
 _WORDS = lazy_regex(r"\w+")
@@ -26,7 +26,7 @@ _COPIED = 5
 
 
 def is_placeholder(text: str, tasks: Iterable[str] = (), prompt: str = "") -> bool:
-    """Whether no word is left beside marks and citations of tasks, or all words are in this order in the prompt."""
+    """Whether it has only marks and citations of tasks, or all its words are in this order in the prompt."""
     words = _words(_MARKS.sub(" ", Citations(tasks).blank_out(text)))
     return not words or (len(words) >= _COPIED and f" {' '.join(words)} " in f" {' '.join(_words(prompt))} ")
 
@@ -42,7 +42,7 @@ def _words(text: str) -> list[str]:
 
 
 def _texts(data: JSON) -> Iterator[str]:
-    """Every text in the data that is not blank; without recursion, for data may be as deep as its schema lets it."""
+    """Every text in the data that is not blank; without recursion, because data may be as deep as its schema allows."""
     waiting: list[JSON] = [data]
     while waiting:
         node = waiting.pop()

@@ -1,10 +1,10 @@
-"""Outcomes -> a readable report, gaps and confidence by code alone: what is said when no model writes the answer.
+"""Outcomes -> a readable report, gaps and confidence, by code alone: used when no model writes the answer.
 
     # goal    each result, quoted, sinks first    ## Findings by severity and file    ## Claims
     ## Where workers disagree    ## Missing
 
-Equal outcomes give equal bytes. What workers wrote is in quotations or on one line, so that no text of theirs can
-pass for a part of the report.
+Equal outcomes give equal bytes. Texts of workers are in quotations or on one line, so none of them can look like a part
+of the report.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chargehand.values.plan import Plan
 from chargehand.values.report import Gap
 
 MOST_CHARACTERS_PER_TASK = 4_000
-# Findings and claims that are spelled out; all of them are in the outcomes and the report.
+# How many findings and claims are written out; all of them are in the outcomes and the report.
 MOST_LISTED = 200
 _LONGEST_LINE = 500
 _ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
@@ -39,7 +39,7 @@ def text_of(outcome: Outcome) -> str:
 
 
 def inline(text: str, most: int = _LONGEST_LINE) -> str:
-    """Somebody's words as part of a line of ours: on one line, cut, and citing nothing."""
+    """A text of others as part of our own line: on one line, cut, and without citations."""
     flat = " ".join(text[: most * 4].split()).replace("[", "(").replace("]", ")")
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
@@ -121,7 +121,7 @@ def _claim(claim: Claim, outcomes: Mapping[str, Outcome]) -> str:
 
 
 def _about(item: Claim | Finding, outcomes: Mapping[str, Outcome], category: str = "") -> str:
-    """Of which kind, how sure, from where, and by which tasks."""
+    """The kind, the confidence, the sources and the tasks."""
     sure = "" if item.confidence is None else f"confidence {item.confidence}"
     elsewhere = [inline(source, 200) for source in item.sources if source not in outcomes]
     known = "; ".join(filter(None, [category, sure, ", ".join(elsewhere)]))
@@ -136,7 +136,7 @@ def _limit_list(lines: Sequence[str], what: str) -> list[str]:
 
 
 def nothing_done(plan: Plan, outcomes: Mapping[str, Outcome]) -> str:
-    """Why there is no answer: the one reason all tasks share in the same sentence, else a line for each reason."""
+    """Why there is no answer: if all tasks share one reason, in the same sentence; else a line for each reason."""
     tasks: dict[str, list[str]] = {}
     for id, outcome in outcomes.items():
         if outcome.status != "skipped":
@@ -148,7 +148,7 @@ def nothing_done(plan: Plan, outcomes: Mapping[str, Outcome]) -> str:
 
 
 def gaps(plan: Plan, outcomes: Mapping[str, Outcome], filled: Collection[str] = ()) -> tuple[Gap, ...]:
-    """One gap for every task that is not done or filled by another, with what it held up."""
+    """One gap for every task that is neither done nor filled by another, with the tasks that it blocked."""
     dependents = plan.dependents()
     found: list[Gap] = []
     for task in plan.tasks:
@@ -169,7 +169,7 @@ def gaps(plan: Plan, outcomes: Mapping[str, Outcome], filled: Collection[str] = 
 
 
 def confidence(outcomes: Mapping[str, Outcome]) -> int | None:
-    """The mean of what the done tasks state, scaled by the share that is done; None when none states any."""
+    """The mean confidence of the done tasks, scaled by the share of done tasks; None when none states a confidence."""
     stated = [o.confidence for o in outcomes.values() if o.ok and o.confidence is not None]
     if not stated:
         return None

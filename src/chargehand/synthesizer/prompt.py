@@ -1,4 +1,4 @@
-"""The synthesizer's words: the rules, the material as quoted data, and the shape of its answer."""
+"""The synthesizer's prompt: the rules, the material as quoted data, and the shape of its answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chargehand.workers.worker_prompt import quote_data
 
 # Counted in UTF-8 bytes: a token is some four of English and three of Chinese.
 CHARACTERS_PER_TOKEN = 3
-# What the rules, the request and the frames take, in tokens.
+# The tokens for the rules, the request and the frames.
 FRAME = 1_500
 # The most of the room that lists of findings, claims and disagreements may take.
 LISTS = 4
@@ -45,7 +45,7 @@ something to say:
 - Left out: the id of a result that the answer does not use, a comma, and why
 - Disagree: what it is about; one part for each side, the id of its task first, between semicolons
 - Confidence: a whole number from 0 to 100"""
-# A small model that is asked what is missing finds something: what is, code states from the outcomes.
+# A small model that is asked what is missing always names something. So code states the gaps from the outcomes.
 SMALL_RULES = """Write the answer to the request from the results of a team's tasks, in Markdown, for the one who asked.
 Add no facts of your own. Give figures exactly as the results have them.
 After each statement put the id of its task in square brackets, as in [t1].
@@ -90,7 +90,7 @@ def size(text: str) -> int:
 
 
 def section(head: str, data: JSON, most: int = ENDLESS) -> str:
-    """Something workers wrote under a heading of ours; cut, with a note inside, to about `most` bytes."""
+    """A text of workers under our own heading; cut to about `most` bytes, with a note inside."""
     whole = clean(quote_data(data, ENDLESS))
     bytes_ = size(whole)
     if bytes_ > most:
@@ -99,12 +99,12 @@ def section(head: str, data: JSON, most: int = ENDLESS) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without what could be neither recorded nor sent."""
+    """The text without characters that can be neither recorded nor sent."""
     return text.encode("utf-8", "replace").decode()
 
 
 def outcome_as_data(instruction: str, outcome: Outcome) -> dict[str, JSON]:
-    """One outcome as data. Its claims and findings are not in it: they are listed with those of all, merged."""
+    """One outcome as data, without its claims and findings: the merged list of all tasks has them."""
     data: dict[str, JSON] = {"status": outcome.status, "asked": instruction[:500], "summary": outcome.summary}
     if outcome.output is not None and outcome.output != outcome.summary:
         data["partial output" if outcome.partial else "output"] = outcome.output
@@ -120,7 +120,7 @@ def heading(outcome: Outcome) -> str:
 def ask(
     request: Request, plan: Plan, material: Iterable[str], disagreements: Sequence[Disagreement], model: SupervisorModel
 ) -> str:
-    """The request and all that is known, as one message."""
+    """The request and everything known, as one message."""
     parts = [f"Request\n{request.text}"]
     if plan.goal and plan.goal != request.text:
         parts.append(f"Goal of the plan\n{plan.goal}")
@@ -145,5 +145,5 @@ def again(problems: Sequence[str]) -> str:
 
 
 def weight(finding: Finding) -> tuple[int, int]:
-    """Sorts the gravest and surest first, so that what is cut off weighs least."""
+    """Sorts the most severe and most confident first, so the least important are cut off."""
     return _SEVERITIES.index(finding.severity), -(finding.confidence or 0)

@@ -1,7 +1,7 @@
 """Outcomes and what is known of them -> the quoted parts of the synthesizer's prompt, summarised where too large.
 
-Small enough, every result is there in full. Otherwise, or when the plan says `reduce`, a tree of summaries takes the
-place of the results. Findings are listed by weight as far as there is room.
+If they are small enough, every result is included in full. Otherwise, or when the plan says `reduce`, a tree of
+summaries takes the place of the results. Findings are listed by weight as far as there is room.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _in_full(reconciled: Reconciled, asked: dict[str, str]) -> list[str]:
 
 
 def _findings(findings: Sequence[Finding], room: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The gravest as far as there is room, and a note about the others."""
+    """The most severe findings as far as there is room, and a note about the others."""
     if not findings:
         return (), ()
     shown: list[object] = []

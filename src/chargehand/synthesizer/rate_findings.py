@@ -1,11 +1,12 @@
 """Findings -> the same findings with a confidence given by a scorer that did not make them, each rated on its own.
 
-The scorer sees the lines a finding is about, where the plan has them; what it has no code for, or what lies off the
-lines a change wrote, it is not asked about. A critical finding in the doubtful middle is looked at again by a larger
-model, whose word then counts.
+The scorer sees the lines of a finding, where the plan has them. It is not asked about findings without code, or outside
+the lines that a change wrote. A larger model rates a critical finding with a doubtful rating again, and its rating
+counts.
 
-An analyzer's confidence is measured, a rating is one model's word. So a finding that an analyzer is at least `SURE` of
-loses at most `UNSURE_COSTS` to a rating of 25 or more, and at most `DENIED_COSTS` to one that calls it a false alarm.
+An analyzer's confidence is measured; a rating is the opinion of one model. So a finding that an analyzer is at least
+`SURE` of loses at most `UNSURE_COSTS` to a rating of 25 or more, and at most `DENIED_COSTS` to one that calls it a
+false alarm.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from chargehand.values.message import system, user
 from chargehand.values.outcome import Finding, Usage
 from chargehand.values.request import Request
 
-# The gravest this many are rated; the others keep what their workers state.
+# How many findings are rated, the most severe first; the others keep the confidence of their workers.
 MOST_RATED = 200
 DOUBTFUL = range(50, 80)
 SURE = 90
@@ -84,7 +85,7 @@ async def rate(
 
 
 def _weigh_rating(finding: Finding, score: int) -> int:
-    """The rating, but for what a measured analyzer is sure of."""
+    """The rating, limited where a measured analyzer is sure of the finding."""
     known = finding.confidence or 0
     if known < SURE or not any(":" in source for source in finding.sources):
         return score
@@ -100,7 +101,7 @@ async def _score(
     key: str,
     used: list[Usage],
 ) -> int | None:
-    # Who says it and how sure they are is not for the scorer, and so the same finding is the same question again.
+    # The scorer does not see the worker and its confidence, so equal findings give equal questions.
     said = {name: value for name, value in finding.to_json().items() if name not in ("sources", "confidence")}
     text = f"Request\n{request.text}\n\n{section('Finding', said, _MOST_PER_FINDING)}"
     for name, shown in evidence.items():

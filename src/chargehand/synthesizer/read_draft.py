@@ -1,4 +1,4 @@
-"""A synthesizer's reply -> the answer in it, and what it states beside the answer, as the fields of one object.
+"""A synthesizer's reply -> its answer and its other statements, as the fields of one object.
 
     The answer in Markdown, which cites tasks [t1].
 
@@ -88,7 +88,7 @@ def read_markdown(text: str, tasks: Collection[str]) -> tuple[dict[str, Any] | N
 
 
 def _without_wrapping(text: str) -> str:
-    """The text without the thinking before it and a fence around all of it."""
+    """The text without the thinking before it and without a fence around all of it."""
     text = _THINKING.sub("", text, count=1)
     return fenced[1] if (fenced := _FENCE.fullmatch(text)) else text
 

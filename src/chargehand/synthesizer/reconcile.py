@@ -32,7 +32,7 @@ class Reconciled:
         same: Sequence[Collection[str]] = (),
         same_findings: Sequence[Collection[Finding]] = (),
     ) -> Reconciled:
-        """With what a judge has decided on pairs so far, and with what it says is the same merged."""
+        """The same with the judge's rulings so far, and with the statements it calls the same merged."""
         found = replace(self, disagreements=disagreements(rulings), compatible=compatible(rulings))
         if same_findings:
             workers = {outcome.task: outcome.worker for outcome in _usable(self.outcomes)}
@@ -48,7 +48,7 @@ class Reconciled:
 
 
 def reconcile(outcomes: Mapping[str, Outcome], tasks: Sequence[Task]) -> Reconciled:
-    """By code alone: nothing is judged yet."""
+    """What code alone finds: nothing is judged yet."""
     usable = _usable(outcomes)
     workers = {outcome.task: outcome.worker for outcome in usable}
     statements = read_statements(usable)

@@ -1,4 +1,4 @@
-"""Outcomes -> the figures and urls they hold, so that those of an answer can be looked up.
+"""Outcomes -> the figures and urls in them, so the figures and urls of an answer can be looked up.
 
 A figure is held where the same digits are, in whatever spelling (`figures.py`). Also:
 
@@ -7,8 +7,8 @@ A figure is held where the same digits are, in whatever spelling (`figures.py`).
 - 3 is held by three, up to twelve;
 - 4,800 is held by 4,812: a value rounded to two digits or more, but not to tens, since 2020 is not about 2021.
 
-Sums, averages, lengths of lists and converted units are not held unless a result states them. Neither the unit of a
-figure nor what it is about is looked at: that is for a reviewer. docs/adr/0008 has the measurement behind these rules.
+Sums, averages, lengths of lists and converted units are not held unless a result states them. The unit of a figure and
+its subject are not checked: that is for a reviewer. docs/adr/0008 has the measurement behind these rules.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from chargehand.text.urls import normal, urls
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome
 
-# Characters of one result that are read: many times what a synthesizer is given of it.
+# How many characters of one result are read: many times what a synthesizer is given of it.
 MOST_CHARACTERS = 1_000_000
-# More tasks, or more characters in their results, are read beside the loop: it may be held for 100 ms.
+# More tasks, or more characters in their results, are read in a thread: the loop may be blocked for at most 100 ms.
 MOST_TASKS_ON_LOOP, MOST_ON_LOOP = 50, 100_000
-# Beyond it, and for what is not a number at all, nothing is compared.
+# Larger values, and values that are not numbers, are not compared.
 _LARGEST = 10**30
 _NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _WORDS = {name: str(number) for number, name in enumerate(_NAMES, 2)}
@@ -38,7 +38,7 @@ _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
 class ResultIndex:
-    """What the results of a run hold between them. They are read when a figure is first looked up."""
+    """The figures and urls in all results of a run. Results are read when a figure is first looked up."""
 
     def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
         self._outcomes = outcomes
@@ -48,7 +48,7 @@ class ResultIndex:
     def has(self, figure: Figure, tasks: Collection[str]) -> bool:
         """Whether one of these tasks holds the figure, or what it is rounded from.
 
-        Mostly one holds it as it is: the other results of the run are read only for what remains.
+        Usually one of them has the exact figure: the other results of the run are read only if none has.
         """
         held = tuple(readings(figure))
         return any(not self._values_of(task).isdisjoint(held) for task in tasks) or self.has_any(
@@ -91,7 +91,7 @@ class ResultIndex:
 
 
 def takes_long(outcomes: Mapping[str, Outcome]) -> bool:
-    """Whether to read these results holds the loop for too long."""
+    """Whether reading these results would block the loop for too long."""
     left = MOST_ON_LOOP if len(outcomes) <= MOST_TASKS_ON_LOOP else -1
     parts = chain.from_iterable(map(_texts, outcomes.values()))
     while left >= 0 and (text := next(parts, None)) is not None:
@@ -100,7 +100,7 @@ def takes_long(outcomes: Mapping[str, Outcome]) -> bool:
 
 
 def rounds_to(figure: Figure, other: Figure) -> bool:
-    """Whether two figures are the same, or the first is what the other is when it is rounded."""
+    """Whether two figures are equal, or the first is the second one rounded."""
     if figure.value == other.value:
         return True
     low, high = _rounding_range(figure)
@@ -108,7 +108,7 @@ def rounds_to(figure: Figure, other: Figure) -> bool:
 
 
 def _rounding_range(figure: Figure) -> tuple[float, float]:
-    """Between what the figure may be rounded from; zeros for one that is not rounded."""
+    """The range of values that round to the figure; zeros for a figure that is not rounded."""
     whole, _, fraction = figure.value.lstrip("-").partition(".")
     place = -len(fraction) or len(whole) - len(whole.rstrip("0"))
     exact = place == 1 or len((whole + fraction).strip("0")) < 2 or (fraction and figure.text.rstrip("% ")[-1:] == "0")
@@ -153,7 +153,7 @@ def _texts(outcome: Outcome) -> Iterator[str]:
 
 
 def _leaves(data: JSON) -> Iterator[str]:
-    """Every text, key and number in the data. Without recursion: a worker's output may be as deep as it likes."""
+    """Every text, key and number in the data. Without recursion: a worker's output may have any depth."""
     waiting: list[JSON] = [data]
     while waiting:
         node = waiting.pop()

@@ -1,6 +1,6 @@
-"""Several results for one goal -> the best of them by a rubric, with the reason; the judge does not see whose is whose.
+"""Several results for one goal -> the best by a rubric, with the reason. The judge does not see who made which.
 
-The order in which results are shown is shuffled by a seed, so that no place is favoured; the scores decide, and equal
+The order in which results are shown is shuffled by a seed, so no place has an advantage; the scores decide, and equal
 scores are explained.
 """
 
@@ -84,7 +84,7 @@ async def choose(
     criterion: str = "",
     seed: str = "",
 ) -> SelectedResult:
-    """Of one there is no choice; without a usable answer the surest is taken, then the first."""
+    """A single result is taken. Without a usable answer the most confident result is taken, then the first."""
     if len(candidates) == 1:
         return SelectedResult(0, "It is the only one that is done.")
     surest = min(range(len(candidates)), key=lambda place: (-(candidates[place].confidence or 0), place))
@@ -112,7 +112,7 @@ async def choose(
 
 
 def _says_nothing(data: dict[str, Any]) -> Sequence[str]:
-    """What is wrong with an answer about two that has the shape."""
+    """What is wrong with an answer about two results that has the right shape."""
     return () if _is_scored(data) or "verdict" in data else ("it has neither `scores` and `best` nor a `verdict`",)
 
 
@@ -146,7 +146,7 @@ def _shuffle_key(seed: str, task: str, place: int) -> str:
 
 
 def _anonymous_result(outcome: Outcome) -> dict[str, Any]:
-    """What a result says, without whose it is."""
+    """The content of a result, without its worker."""
     return {
         "summary": outcome.summary,
         "output": outcome.output,
@@ -168,7 +168,7 @@ class Pick:
     scores: dict[str, int | None]
 
     def text(self, rests_on: Sequence[str]) -> str:
-        """Why this one, and what became of the others; a paragraph."""
+        """Why this one was chosen, and what happened to the others; a paragraph."""
         words = [f"Chosen from {len(self.others) + 1} results: [{self.outcome.task}]. {inline(self.choice.reason)}"]
         if self.others:
             considered = [f"{o.task}{_score_suffix(self.scores.get(o.task))}" for o in self.others]
@@ -178,9 +178,9 @@ class Pick:
         return " ".join(words)
 
     def rulings(self, found: Iterable[Pair]) -> dict[Pair, Ruling]:
-        """What the choice decides: of two results the one that is used; nothing of two that are not.
+        """The rulings that follow from the choice: the chosen result counts against another; two others stay undecided.
 
-        Only what the chosen one itself says otherwise is rejected with it.
+        A statement is rejected only if the chosen result itself contradicts it.
         """
         among = {outcome.task for outcome in (self.outcome, *self.others)}
         pairs = [pair for pair in found if pair.first.task in among and pair.second.task in among]

@@ -1,4 +1,4 @@
-"""Gaps, contradictions and what is left out, as a model states them in whatever form -> values; empty ones go."""
+"""Gaps, contradictions and left-out results, in any form a model states them -> values; empty ones are dropped."""
 
 from __future__ import annotations
 

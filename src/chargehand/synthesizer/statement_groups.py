@@ -1,4 +1,4 @@
-"""Statements -> groups small enough for one question to a judge, so that those that may contradict each other meet.
+"""Statements -> groups small enough for one question to a judge; likely contradictions are in the same group.
 
 Up to `MOST_IN_GROUP` statements are one group. More are grouped by the terms they share, rare terms first: each
 statement is linked to the few nearest of other tasks, the strongest links are joined until a group is full, and links
@@ -17,12 +17,12 @@ from typing import Final, TypeAlias
 from chargehand.synthesizer.word_stems import terms
 
 MOST_IN_GROUP: Final = 40
-# Groups that one statement may be in.
+# In how many groups one statement may be.
 MOST_GROUPS: Final = 3
-# Of the earlier statements with a term, the last so many are looked at.
+# How many of the earlier statements with a term are compared, the latest first.
 MOST_PER_TERM: Final = 24
 NEAREST: Final = 5
-# Up to so many tasks two groups suffice; beyond, there is one for each so many statements.
+# Up to this many tasks two groups are enough; beyond, there is one group for each of so many statements.
 FEW_TASKS: Final = 10
 STATEMENTS_PER_GROUP: Final = 20
 

@@ -1,7 +1,7 @@
 """Outcomes -> the statements that are compared: claims, and the sentences and data entries that carry results.
 
-What is only said again is not a second statement: a sentence that repeats a claim of its task, a summary beside claims
-or a text. Markdown is not part of a statement. What analyzers state is in their findings.
+A repetition is not a second statement: a sentence that repeats a claim of its task, or a summary next to claims or a
+text. Markdown is not part of a statement. What analyzers state is in their findings.
 
 An output that is data is read for its sentences; every other value is an entry, `where key: value`. Where is the keys
 above it and what names the objects it is in. Values that only measure the result itself (`score`, `line`, `total`),
@@ -22,10 +22,10 @@ from chargehand.text.citation import without_code
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome
 
-# Of one outcome, so much text is read, and so many sentences and entries are statements.
+# How much text of one outcome is read, and how many of its sentences and entries become statements.
 MOST_CHARACTERS: Final = 40_000
 MOST_PER_OUTCOME: Final = 60
-# The same words of so many tasks are kept: a task may contradict itself, and then another one contradicts it.
+# For how many tasks the same words are kept: a task may contradict itself, and then another task contradicts it.
 _MOST_TASKS: Final = 2
 _REPEATS: Final = 0.7
 _MOST_NODES: Final = 5_000
@@ -80,7 +80,7 @@ def read_statements(outcomes: Iterable[Outcome]) -> tuple[Statement, ...]:
 
 
 def is_record(outcome: Outcome) -> bool:
-    """Whether it is how analyzers, and no model, examined their files: what they state is in their findings."""
+    """Whether it describes how analyzers, not a model, examined their files: their statements are their findings."""
     output = cast(dict[str, JSON], outcome.output) if isinstance(outcome.output, dict) else {}
     return isinstance(output.get("analyzers"), list) and outcome.usage.calls == 0
 
@@ -98,7 +98,7 @@ def _of_outcome(outcome: Outcome) -> Iterator[Statement]:
 
 
 def _is_repeated(text: str, claimed: Sequence[frozenset[str]]) -> bool:
-    """Whether a claim says it already: with nearly the same terms, or with some of them and no others."""
+    """Whether a claim already says it: with nearly the same terms, or with some of them and no others."""
     own = frozenset(terms(text)) if claimed else frozenset[str]()
     return any(claim <= own or own <= claim or overlap(claim, own) >= _REPEATS for claim in claimed)
 
@@ -196,7 +196,7 @@ def _entry(where: _Where, key: str, node: JSON) -> Entry | None:
         return Entry(None, node)
     if node is None or where is None or not key or key.casefold() in _ABOUT_THE_RESULT:
         return None
-    # A number under one word alone (`people: 700`) is of nothing in particular.
+    # A number under a single word (`people: 700`) does not say what it is about.
     if not where and not isinstance(node, bool | str) and " " not in _words(key):
         return None
     value = ("yes" if node else "no") if isinstance(node, bool) else str(node)[:_LONGEST_ENTRY]

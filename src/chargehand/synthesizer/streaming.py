@@ -1,4 +1,4 @@
-"""A synthesizer's reply in pieces, as it is written -> the growing text of the answer, for those who watch.
+"""A synthesizer's reply in pieces, as it is written -> the growing text of the answer, for viewers.
 
 Markdown is shown up to the heading of its notes. Of JSON the text of `answer` is shown where it is the first field. A
 reply that is sent again after its stream was cut begins again in the middle of the text so far: where its opening
@@ -14,11 +14,11 @@ from collections.abc import Callable
 from chargehand.synthesizer.read_draft import NOTES
 from chargehand.synthesizer.synthesis import OnDraft
 
-# So many characters of a reply are its opening; fewer may come again by chance.
+# The first characters of a reply are its opening; fewer characters may be repeated by chance.
 _OPENING = 24
 _JSON = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*"answer"\s*:\s*"')
 _MAY_BE_JSON = re.compile(r"\s*(?:`{1,3}j?s?o?n?\s*)?(?:\{.*)?\Z", re.DOTALL)
-# The text of a string so far: not half an escape, and not half of a character outside of the basic plane.
+# The text of a string so far, without an incomplete escape or half of a surrogate pair.
 _STRING = re.compile(r'(?:[^"\\]|\\(?:["\\/bfnrt]|u[dD][89abAB]\w{2}(?:\\u\w{4}|(?=[^\\]))|u(?![dD][89abAB])\w{4}))*')
 
 
@@ -73,7 +73,7 @@ class AnswerText:
         return str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def _take_text(self) -> str:
-        """What is there up to a heading of notes; a line that may become one waits for its end."""
+        """The text up to a heading of notes; a line that may become such a heading waits for its end."""
         if found := NOTES.search(self._waiting):
             if "\n" in self._waiting[found.end() :]:
                 self._form = "end"

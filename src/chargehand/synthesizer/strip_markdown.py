@@ -1,4 +1,4 @@
-"""Markdown -> the words in it, so that what workers say is compared and shown without how they laid it out.
+"""Markdown -> its words, so the statements of workers are compared and shown without their layout.
 
 Removed are the marks of lists, headings, quotations and check boxes, fences, rules, the pipes of tables, the stars of
 emphasis, the backticks of code and what surrounds the text of a link. Underscores stay: `__init__` is a name. What is
@@ -15,7 +15,7 @@ from typing import Final
 _MAY_BE_MARKED: Final = re.compile(r"[*`|#>\[<~]|^\s*[-+]\s|-{3}", re.MULTILINE)
 _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w+.-]*")
 _RULE: Final = frozenset("|:- \t")
-# A `>` before a figure says more than, and a `#` before a number names an issue.
+# A `>` before a figure means "more than", and a `#` before a number names an issue.
 _BEFORE_LINE: Final = re.compile(r"(?:\s*(?:>(?!\s*\d)|[-*+](?=\s)|#{1,6}(?=\s)|\[[ xX]\](?=\s)))+\s*")
 _AFTER_HEADING: Final = re.compile(r"\s+#+\s*\Z")
 _BACKTICKS: Final = re.compile(r"`+")
@@ -35,12 +35,12 @@ def words_of(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The words on one line. What is nothing but marks stays as it is."""
+    """The words on one line. A line of marks alone stays unchanged."""
     return " ".join(words_of(text).split()) or text
 
 
 def _words_of_line(line: str) -> str | None:
-    """The words of a line; None where it only marks what is around it."""
+    """The words of a line; None where the line is only markup, such as a fence."""
     bare = line.strip()
     if _FENCE.fullmatch(bare) or (len(bare) > 2 and _RULE.issuperset(bare) and "-" in bare):
         return None

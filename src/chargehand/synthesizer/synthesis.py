@@ -1,4 +1,4 @@
-"""What a synthesis is made of, and what comes of it: the answer and what is known about it."""
+"""The inputs of a synthesis and its result: the answer and what is known about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chargehand.values.plan import Plan
 from chargehand.values.report import Contradiction, Gap, Provenance
 from chargehand.values.request import Request
 
-# What is wrong with the answer as data, beyond its schema; None when it is good.
+# What is wrong with the answer as data, in addition to its schema; None when it is good.
 Validate: TypeAlias = Callable[[JSON], str | None]
 # The number of the draft, from 1, and what it grew by. A higher number begins a new text.
 OnDraft: TypeAlias = Callable[[int, str], None]
@@ -45,9 +45,9 @@ class Synthesis:
 
 
 class SynthesisContext(NamedTuple):
-    """What all steps of a synthesis need. `used` grows with each call, so that one that is cut short is accounted for.
+    """What all steps of a synthesis need. `used` grows with each call, so a synthesis that is cut short is counted.
 
-    `mark` tells the keys of an answer that is written once more (`x1/`) from those of the one before.
+    `mark` separates the keys of an answer that is written again (`x1/`) from those of the earlier answer.
     """
 
     request: Request

@@ -73,9 +73,9 @@ class Flow:
         self.drafts: Drafts | None = None if before is None else before.drafts
         self._notes: list[str] = []
         self._writer: Writer | None = None
-        # What is left to do once a draft is there.
+        # What is left to do when there is a draft.
         self._rest: Callable[[], Awaitable[Synthesis]] | None = None
-        # An answer that only has to be looked at.
+        # An answer that only has to be reviewed.
         self._ready: Synthesis | None = None
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class Flow:
         self._notes += notes
 
     async def select(self, chooser: SupervisorModel) -> Pick | None:
-        """The sink whose result is the answer. What results it is chosen over say otherwise is decided with it."""
+        """The sink whose result is the answer. The choice also decides its contradictions with the other results."""
         picked = await pick(self.outcomes, self._context(chooser))
         if picked is None:
             return None
@@ -104,7 +104,7 @@ class Flow:
         return picked
 
     async def judge(self, model: SupervisorModel, picked: Pick | None) -> None:
-        """What cannot both be true, and what says the same. Tasks of an earlier draft were compared for it.
+        """Find statements that contradict each other or say the same. Tasks of an earlier draft are compared already.
 
         Where a result was selected, only what it rests on matters.
         """
@@ -132,9 +132,10 @@ class Flow:
     async def write(
         self, model: SupervisorModel, rounds: int, read: Iterable[str], on_draft: OnDraft | None, *, pause: bool = False
     ) -> Synthesis | tuple[Gap, ...]:
-        """The model's answer, reviewed where there is a critic; by code when there is none to be had.
+        """The model's answer, reviewed if there is a critic; an answer by code if the model gives none.
 
-        With `pause` it stops at a first draft that states gaps of its own, and gives these: `finish` continues with it.
+        With `pause` it stops at a first draft that states gaps of its own, and returns these gaps: `finish` continues
+        with it.
         """
         context, known = self._context(model), self._reconcile()
         if self.drafts is None and on_draft is not None:
@@ -165,7 +166,7 @@ class Flow:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def only_answer(self) -> Synthesis | None:
-        """A one-task plan needs no synthesis, unless a typed answer is wanted that the outcome is not."""
+        """A one-task plan needs no synthesis, unless a typed answer is wanted and the outcome is not of that type."""
         outcome = self.outcomes[self._plan.tasks[0].id]
         if not self._as_asked(outcome):
             return None
@@ -203,7 +204,7 @@ class Flow:
         )
 
     def cut_short(self) -> Synthesis:
-        """The answer when the deadline comes: the draft that was to be corrected or reviewed, else the results."""
+        """The answer at the deadline: the draft that was to be corrected or reviewed, else the results."""
         if self._ready is not None:
             note = "The deadline left no time to review the answer."
             return replace(self._ready, usage=Usage.total(self.used), notes=(*self._ready.notes, note))
@@ -274,7 +275,7 @@ class Flow:
         )
 
     def _own_gaps(self, draft: Draft) -> tuple[Gap, ...]:
-        """What only the model states. A gap of a task that code has listed already is the same gap."""
+        """Gaps that only the model states. A gap of a task that code has already listed is the same gap."""
         listed = {*(gap.task for gap in self._gaps if gap.task is not None), *self._filled}
         return tuple(gap for gap in draft.gaps if gap.task not in listed)
 
@@ -305,9 +306,9 @@ class Flow:
 
 
 def _contradictions(known: Reconciled, stated: Iterable[Contradiction] = ()) -> tuple[Contradiction, ...]:
-    """Those that were found, with the judge's word on them, and those that only the model states.
+    """The contradictions that were found, with the judge's rulings, and those that only the model states.
 
-    The model has no say on a pair that was judged, also where the judge found it to be no contradiction.
+    The model's statement about a judged pair is ignored, even if the judge found no contradiction.
     """
     judged = [(each.tasks, each.subject) for each in (*known.disagreements, *known.compatible)]
     return (

@@ -11,14 +11,14 @@ from chargehand.synthesizer.result_index import ResultIndex, readings, values_in
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Outcome
 
-# The code of these problems: they are shown, never sent back, and keep no run from being complete.
+# The code of these problems: they are shown and never sent back. A run with such a problem can be complete.
 SHOWN_ONLY = "unsupported_data"
 MOST_TOLD = 10
 _LARGEST = 1e30
 
 
 def unsupported_figures(data: JSON, outcomes: Mapping[str, Outcome], words: str) -> tuple[str, ...]:
-    """A problem for each, but for small whole numbers, which may be flags or the lengths of the data's own lists."""
+    """A problem for each, except for small whole numbers, which may be flags or lengths of lists in the data."""
     if data is None:
         return ()
     index, said = ResultIndex(outcomes), values_in(words)
@@ -34,7 +34,7 @@ def unsupported_figures(data: JSON, outcomes: Mapping[str, Outcome], words: str)
 
 
 def _nodes(data: JSON) -> Iterator[tuple[str, JSON]]:
-    """Every value with its place, in order and without recursion: data may be as deep as its schema lets it."""
+    """Every value with its place, in order and without recursion: data may be as deep as its schema allows."""
     waiting: list[tuple[str, JSON]] = [("data", data)]
     while waiting:
         where, node = waiting.pop()

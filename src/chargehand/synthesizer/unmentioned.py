@@ -1,4 +1,4 @@
-"""An answer and the disagreements between its results -> those it passes over, and the section that names them.
+"""An answer and the disagreements between its results -> those it does not mention, and a section that names them.
 
 A disagreement is named where one paragraph cites all its sides and says that they differ; a mere "but" says so only in
 a sentence that cites or states all of them. One that was resolved need not be named, as long as the answer does not
@@ -20,7 +20,7 @@ from chargehand.values.outcome import Outcome
 
 HEADING = "## Where workers disagree"
 MOST_LISTED = 20
-# So much of what only a rejected statement says must be in a sentence that states it.
+# The share of a rejected statement's own words that a sentence must have to count as stating it.
 _MOST_OF_IT = 0.5
 _DIFFER = re.compile(
     r"\b(?:disagree|contradict|conflict|differ|discrepan|inconsisten|unresolved|dispute|at odds"
@@ -73,7 +73,7 @@ def problems(silent: Iterable[Disagreement]) -> tuple[str, ...]:
 
 
 def section(silent: Sequence[Disagreement]) -> str:
-    """Each disagreement with its sides and what came of it, every side cited."""
+    """Each disagreement with its sides and its verdict; every side is cited."""
     lines = [HEADING, ""]
     lines += [line(each) for each in silent[:MOST_LISTED]]
     if len(silent) > MOST_LISTED:

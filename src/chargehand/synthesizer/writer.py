@@ -1,4 +1,4 @@
-"""The material and what is known of it -> a draft of the answer, sent back once with what code finds wrong with it."""
+"""The material and what is known of it -> a draft of the answer, sent back once with the problems that code finds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """The answer with the disagreements it passes over."""
+        """The answer with a section for the disagreements it does not mention."""
         return self.answer if not self.silent else f"{self.answer.rstrip()}\n\n{mention.section(self.silent)}"
 
 
@@ -66,7 +66,7 @@ class _Written:
 
 
 class Writer:
-    """One conversation with the synthesizer; its calls are numbered through."""
+    """One conversation with the synthesizer; its calls are numbered from first to last."""
 
     def __init__(
         self,
@@ -89,14 +89,14 @@ class Writer:
         self._asked: tuple[Message, ...] = ()
         # What is wrong with a first draft that is an answer.
         self._wrong_at_first: tuple[str, ...] = ()
-        # The draft that counts, as it was said; what could not be read as long as there is none.
+        # The text of the draft that counts; until there is one, the reply that could not be read.
         self._said: Message | None = None
         self.last: Draft | None = None
         # Why the last reply was not taken for an answer.
         self.rejected: str | None = None
 
     async def write(self, text: str) -> Draft | NoDraft:
-        """The first draft that is an answer to what is asked in `text`; what is not one goes back once."""
+        """The first draft that answers the question in `text`; a reply that is not an answer is sent back once."""
         self._asked = (system(self._rules), user(text))
         first = await self._call(self._asked)
         if isinstance(first.draft, NoDraft):
@@ -107,9 +107,9 @@ class Writer:
         return first.draft
 
     async def correct(self, draft: Draft) -> Draft:
-        """What is wrong with a first draft goes back once.
+        """The problems of a first draft are sent back once.
 
-        The first draft has money of its own; a correction gets only what the budget can spare.
+        The budget for the first draft is held back; a correction gets only what the budget can spare.
         """
         wrong, self._wrong_at_first = self._wrong_at_first, ()
         if wrong and await self._affordable(wrong):
@@ -118,7 +118,7 @@ class Writer:
         return draft
 
     async def revise(self, problems: Sequence[str]) -> Draft | NoDraft:
-        """The draft written again with what a reader and code find wrong with it; NoDraft if that makes it worse.
+        """The draft, rewritten with the problems that a reader and code find; NoDraft if the rewrite is worse.
 
         A reader may have wanted a result left out: that is not worse.
         """
@@ -126,7 +126,7 @@ class Writer:
         return await self._write_again(tuple(dict.fromkeys((*problems, *mine))), wanted=True)
 
     async def _write_again(self, problems: Sequence[str], *, wanted: bool = False) -> Draft | NoDraft:
-        # Only the draft that counts is shown: the conversation does not outgrow the window.
+        # Only the draft that counts is shown, so the conversation fits into the window.
         last = () if self._said is None else (self._said,)
         kept, made = self.last, await self._call((*self._asked, *last, user(prompt.again(problems))))
         if isinstance(made.draft, NoDraft):
@@ -184,7 +184,7 @@ class Writer:
         answer = cite_by_words(data["answer"], outcomes)
         provenance = provenance_of(answer, outcomes, known=self._known, merged=merged)
         in_data = unsupported_figures(data.get("data"), outcomes, f"{self._known.text}\n{answer}")
-        # A result that one which is cited depends on is used through it.
+        # If a cited result depends on another result, that other result counts as used.
         unused = set(provenance.unused) - upstream(self._context.plan, provenance.cited)
         apart = [each for each in left_out(data.get("left_out") or [], outcomes) if each.task in unused]
         unused -= {each.task for each in apart}
@@ -205,7 +205,7 @@ class Writer:
         )
 
     def _wrong(self, draft: Draft) -> tuple[str, ...]:
-        """What is worth another call."""
+        """The problems that are worth another call."""
         invalid = () if draft.invalid is None else (draft.invalid,)
         problems = tuple(each for each in draft.provenance.problems if not each.startswith(SHOWN_ONLY))
         wrong = corrections(draft.provenance.model_copy(update={"problems": problems}))
@@ -226,7 +226,7 @@ class Writer:
         """To correct a draft takes at least what it took to write it."""
         engine, needed = self._context.engine, self._context.used[-1].tokens
         choose = partial(engine.budget.affordable, needed)
-        # The word is that of the records there are: another one would be decided again in a run that is resumed.
+        # Existing records have this word: with another word a resumed run would decide it again.
         return bool(await engine.decide(f"@synthesis/{self._context.mark}mend", "mend", choose, "; ".join(problems)))
 
 
