@@ -202,7 +202,7 @@ def _same(one: Tool, other: Tool) -> bool:
         (tool.spec, tool.effect, tool.isolated, tool.approve, tool.code, tool.fn.__code__, tool.fn.__defaults__)
         for tool in (one, other)
     )
-    # Functions that one module makes with the same words may still close over different values.
+    # Functions with the same code in one module may still close over different values.
     copied = one.fn.__globals__ is not other.fn.__globals__
     return here == there and (copied or one.fn.__closure__ == other.fn.__closure__)
 

@@ -54,14 +54,14 @@ def read_program(fields: Mapping[str, Field], root: Path, wrong: Callable[[str, 
 
 
 def make_program(given: Mapping[str, Any], root: Path) -> Program | None:
-    """With what follows from the rest: a preset's name and network, what a checkout means, the team's own files."""
+    """The program with its defaults: a preset's name and network, what a checkout means, the team's own files."""
     preset = given.get("preset")
     command = given.get("command") or ((preset,) if preset else ())
     if not command:
         return None
     defaults: dict[str, Any] = {"network": preset is not None}
     if given.get("worktree"):
-        # It is thrown away and made again: nothing else is changed by running it twice.
+        # The checkout is deleted and made again: running the program twice changes nothing else.
         defaults["effect"] = "idempotent"
     own = str(root.resolve())
     uses_own = any(Path(item).is_relative_to(own) for item in (*command, *given.get("verify", ())))

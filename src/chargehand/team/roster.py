@@ -46,7 +46,7 @@ def roster(team: Team, settings: Settings, *, ask: bool = False, nest: Nest | No
 
 
 def _needs_provider_of(agent: Agent, other: WorkerPort) -> bool:
-    """Whether the other worker is of no help when the provider of the agent is out; of teams it is assumed."""
+    """Whether the other worker needs the same provider as the agent; a team is assumed to need it."""
     if isinstance(other, Agent):
         return other.models[None].partition(":")[0] == agent.models[None].partition(":")[0]
     return not other.waits_for_person

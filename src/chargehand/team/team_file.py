@@ -53,7 +53,7 @@ _Shape = TypeVar("_Shape", SynthesisSpec, Scrutiny)
 
 @plain_class()
 class Parts:
-    """What team.toml has, with what is wrong in it. Only `read_parts` writes it."""
+    """The content of team.toml, with its problems. Only `read_parts` writes it."""
 
     name: str
     description: str = ""
@@ -80,7 +80,7 @@ class Parts:
     file: TomlFile | None = None
 
     def place(self, *key: str) -> str:
-        """Where a key is written, as a message begins."""
+        """The place of a key, as the beginning of a message."""
         return "" if self.file is None else f"{self.file.place(key)}: "
 
 

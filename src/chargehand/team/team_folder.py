@@ -87,7 +87,7 @@ def _load_folder(
     parts.problems += [problem for agent in agents for problem in agent.problems]
     workers = [agent.worker for agent in agents if agent.worker is not None]
     if bare:
-        # Every worker may hold any tool, as where the files come from.
+        # Every worker may hold any tool, as in Claude Code, where the files come from.
         parts.shared_tools = tuple(sorted({name for worker in workers for name in worker.tool_names}))
     names = dict.fromkeys(name for worker in workers for name in (worker.name, worker.pool) if name)
     examples = Examples() if bare else read_examples(folder, [*names])
@@ -174,7 +174,7 @@ def _delegates(
     above: tuple[Path, ...],
     most: int,
 ) -> None:
-    """Give each delegate its team; what is wrong in there is reported with the path to it."""
+    """Give each delegate its team; problems in a team are reported with the path to it."""
     for agent in agents:
         worker, ref = agent.worker, agent.team
         if worker is None or worker.kind != "delegate" or not ref:
@@ -192,7 +192,7 @@ def _delegates(
             else:
                 team = _load_folder(inner, trust, servers, above, most)
                 agent.worker = worker.with_team(team)
-                # Settings without effect are found again from the outermost team.
+                # Settings without effect are reported again when the outermost team is checked.
                 inner_warnings = [problem for problem in team.problems() if problem.code != "no_effect"]
                 agent.problems += [_within(problem, ref) for problem in inner_warnings]
         except InvalidTeam as error:
@@ -231,7 +231,7 @@ def _agents(folder: Path, parts: Parts, code: TeamCode, bare: bool) -> list[Agen
     tools = BUILTIN.beside(code.tools)
     agents = [read_agent(path, folder, tools, bare=bare, steps=parts.steps) for path in paths]
     if code.warning is not None:
-        # What could not be found may be in the code that was not loaded: the worker does without it.
+        # A missing tool may be in the code that was not loaded: the worker does without it.
         lost = [name for agent in agents if agent.worker for name in agent.worker.missing_tools]
         without = f" (left out: {', '.join(dict.fromkeys(lost))})" if lost else ""
         parts.problems.append(Problem(code="untrusted_code", severity="warning", message=code.warning + without))

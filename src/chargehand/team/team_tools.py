@@ -25,7 +25,7 @@ class TeamCode(NamedTuple):
 
 
 def shipped_home() -> Path:
-    """Where the teams that come with chargehand are; their code is trusted as the package is."""
+    """The folder of the teams that come with chargehand; their code is trusted like the package."""
     return Path(__file__).resolve().parents[1] / "teams"
 
 
@@ -49,7 +49,7 @@ def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py"
 
 
 def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple[dict[str, Tool], list[str]]:
-    """The own tools of a stored team and of its inner teams, as their files are now, and a line for each change."""
+    """The own tools of a stored team and of its inner teams, from their current files, and a line for each change."""
     tools, warnings = _load_stored(team, trust)
     if (pinned := team.get("mcp")) and trust is not None:
         from chargehand.tools.mcp_pins import McpPins

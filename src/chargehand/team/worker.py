@@ -23,7 +23,7 @@ AnyTool: TypeAlias = Tool | Callable[..., Any] | str
 
 
 class DelegateTeam(Protocol):
-    """What is asked of the team that does a delegate's tasks: a `Team`, which is made of workers and imports them."""
+    """What a delegate needs from its team, which is a `Team`. A protocol, because `Team` imports workers."""
 
     @property
     def name(self) -> str: ...
@@ -131,12 +131,12 @@ class Worker:
 
     @property
     def all_tools(self) -> tuple[Tool, ...]:
-        """What it holds and what it is checked by."""
+        """The tools it holds, and the tool that checks its output."""
         return self.tools if self.check is None else (*self.tools, self.check)
 
     @property
     def offered(self) -> tuple[Tool, ...]:
-        """What it holds and can use here."""
+        """The tools it holds and can use here."""
         return tuple(t for t in self.tools if t.offered)
 
     @property

@@ -179,7 +179,7 @@ def _model_and_tier(agent: AgentFile, matter: FrontMatter, bare: bool) -> tuple[
 
 
 def _effort(agent: AgentFile, matter: FrontMatter, bare: bool) -> Effort | None:
-    """What is written, for the team to check; a Claude Code agent of an unknown effort has none."""
+    """The effort as written, for the team to check; for a Claude Code agent, an unknown effort is dropped."""
     written = _text(matter, "effort")
     meant = _CLAUDE_EFFORTS.get(written, written) if bare else written
     if bare and meant not in ("", *EFFORTS):
@@ -190,7 +190,7 @@ def _effort(agent: AgentFile, matter: FrontMatter, bare: bool) -> Effort | None:
 
 
 def _bare_tools(agent: AgentFile, matter: FrontMatter, tools: Mapping[str, Tool]) -> list[str]:
-    """Claude Code's names as ours; without names, the tools that read; never a disallowed one."""
+    """Our names for Claude Code's tools; without names, the tools that read; never a disallowed tool."""
     written = matter.fields.get("tools")
     if written is None or written.text.strip() in ("*", "", "All tools"):
         meant = {name: name for name in READ_ONLY}
