@@ -1,4 +1,4 @@
-"""The life of a run, from a request or from its record to a report.
+"""How a run goes from a request, or from its record, to a report.
 
     supervisor.py           `Supervisor`, the Python interface: starts a run, plans without running
     existing_runs.py        `RunLife`, which `Supervisor` extends: resume, rerun, fork

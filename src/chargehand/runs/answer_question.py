@@ -1,6 +1,6 @@
 """A person's words about a run -> one event on its record, or why they cannot be taken.
 
-The command records them itself where no process runs the run; else the owner does, which gets them as an order.
+If no process owns the run, the command records them itself; otherwise the owner gets them as an order and records them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chargehand.values.status_words import FINISHED
 
 
 async def record_answer(run: str, journal: Journal, question: str, words: str) -> tuple[Question, ...]:
-    """Take the answer to the question of that id; gives what is still open. What cannot be used changes nothing."""
+    """Take the answer to the question with that id; return the open questions. An unusable answer changes nothing."""
     state = replay(journal.events())
     key, answer = check_answer(run, state, question, words)
     if key in state.answers:
@@ -38,7 +38,7 @@ async def record_answer(run: str, journal: Journal, question: str, words: str) -
 def check_answer(run: str, state: Replay, question: str, words: str) -> tuple[str, JSON]:
     """The key of the question and the answer; NoOpenQuestion or InvalidAnswer says why it cannot be taken.
 
-    The answer that is recorded may be given again.
+    The recorded answer may be given again.
     """
     key = _key_of(run, question, state)
     request = Request.model_validate(state.start["request"])
@@ -52,7 +52,7 @@ def check_answer(run: str, state: Replay, question: str, words: str) -> tuple[st
 
 
 def _key_of(run: str, question: str, state: Replay) -> str:
-    """The key of an open question; NoOpenQuestion says why there is none of that id and which there are."""
+    """The key of an open question; NoOpenQuestion says why none has that id, and which questions are open."""
     if state.status in FINISHED:
         raise NoOpenQuestion(f"{run} has ended ({state.status}): nothing is asked any more. See: chargehand show {run}")
     ids = {asked["id"]: key for key, asked in state.questions.items()}

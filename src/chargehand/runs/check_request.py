@@ -10,7 +10,7 @@ from chargehand.values.request import Request
 
 
 def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:
-    """The team as the request allows it to work, and what to say about it; UsageError when nobody may use the web."""
+    """The team as the request allows it to work, and warnings about it; UsageError when no worker may use the web."""
     if not request.web:
         return team, []
     if not team.web_workers:

@@ -1,4 +1,4 @@
-"""How runs use the interpreter: uvloop where it is installed, a collector that looks less often, turns to begin in."""
+"""How runs use the interpreter: uvloop where installed, rarer garbage collection, and few runs begun in one turn."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from chargehand.limits.event_loop_turns import LoopTurns
 
 T = TypeVar("T")
 
-# So many runs begin in one turn of a loop: each computes some milliseconds before its first call.
+# How many runs begin in one turn of a loop: each computes for some milliseconds before its first call.
 _BEGIN_AT_ONCE = 8
 _beginnings: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns] = WeakKeyDictionary()
 
-# A wide run makes many values that live to its end: there is little to find among them.
+# A wide run makes many values that live to its end: the collector finds little to free among them.
 _THRESHOLDS = (50_000, 20, 20)
 # How many runs are under way in this process, and what the thresholds were before the first of them.
 _under_way = 0

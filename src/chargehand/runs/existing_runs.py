@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from chargehand.runs.temporal.all_runs import NotedRun
 
 OnSession = Callable[[Session], None]
-# Opens the record of a run that is about to begin or to continue, perhaps when it is its turn.
+# Opens the record of a run that is about to begin or to continue; it may wait for the turn of the run.
 OpenRecord = Callable[[], AbstractAsyncContextManager[SqliteJournal]]
 
 
@@ -60,7 +60,7 @@ class RunLife(RecordedRuns):
     ) -> None:
         super().__init__(team, model=model, home=home, settings=settings)
         self.shared_models = SharedModels(self._clients)
-        # Where to say what a run on other machines waits for.
+        # Where to report what a run on other machines waits for.
         self.say: Callable[[str], None] | None = None
 
     def for_team(self, team: str | None, model: str | None = None) -> Self:
@@ -146,7 +146,7 @@ class RunLife(RecordedRuns):
         check_begun(run, state)
         given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         with reading(f"of run {run}"):
-            # What was added to a plan is in it.
+            # The plan contains the tasks that were added to it.
             asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
             before = Settings.model_validate(state.start["settings"])
             team_ref: str | None = state.start["team"].get("ref") if noted is None else noted.team_ref
@@ -177,7 +177,7 @@ class RunLife(RecordedRuns):
 
         settings = job.settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})
         there = noted.material_here(job.request.material)
-        # Files that are not here any more are taken as they were then.
+        # Files that are no longer here are used as they were in the earlier run.
         earlier = EarlierRun(run, []) if there is None else None
         request = job.request.model_copy(update={"material": there or job.request.material})
         async with (record or partial(open_record, partial(remote_record, "")))() as journal:
@@ -233,7 +233,7 @@ class RunLife(RecordedRuns):
             return await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
 
     def open_remote(self, run: str, earlier: str | None = None) -> SqliteJournal:
-        """The record of a run that is about to begin on Temporal, where `earlier` is: from here on it is found."""
+        """The record of a run that is about to begin on Temporal, where `earlier` is. Commands find it from now on."""
         from chargehand.runs.temporal.all_runs import note_run  # few runs are there
 
         noted = None if earlier is None else self._find_note(earlier)

@@ -1,4 +1,4 @@
-"""The record of a run and what is to be different -> the job of a new run that begins where the two part."""
+"""The record of a run and the changes -> the job of a new run that begins at the first difference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_NAMED = 20
 
 
 class Different(NamedTuple):
-    """What a fork does differently: it does a task and what rests on it again, has another model, or another plan."""
+    """What a fork does differently: it repeats a task and its dependents, or it has another model or another plan."""
 
     at: str | None = None
     model: str | None = None
@@ -42,7 +42,7 @@ class Different(NamedTuple):
 
 
 def fork_job(source: RunSource, job: RunJob, state: Replay, different: Different, now: Settings) -> RunJob:
-    """`job` is the one that would continue the run itself. It has everything but what is different."""
+    """`job` is the job that would continue the run itself. It has everything except the differences."""
     kept = choose_kept(state, different)
     settings = job.settings
     if different.model is not None:
@@ -61,7 +61,7 @@ def fork_job(source: RunSource, job: RunJob, state: Replay, different: Different
 
 
 def choose_kept(state: Replay, different: Different) -> Kept:
-    """The tasks that stay as they are: those that do not differ, and rest on nothing that does."""
+    """The tasks that stay as they are: they do not differ, and they depend on no task that does."""
     before = parse(state.plan) if state.plan else Plan()
     plan = different.plan or before
     at = {different.at} if different.at is not None else set[str]()
@@ -72,7 +72,7 @@ def choose_kept(state: Replay, different: Different) -> Kept:
     else:
         new = at or {task.id for task in plan.tasks}
     again = {*plan.with_dependents(new), *(id for id in state.reopened if id not in state.ended)}
-    # Tasks were added for what the tasks before had come to: if one of those is done again, they are added again.
+    # Added tasks depend on the outcomes of the earlier tasks: if one of these is done again, tasks are added again.
     rounds = 0 if different.plan is not None else min((round_of(id) for id in again), default=0)
     tasks = frozenset(task.id for task in plan.tasks if task.id not in again and round_of(task.id) <= rounds)
     return Kept(tasks, different.plan is None and state.approved is not None, rounds)

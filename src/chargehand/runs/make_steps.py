@@ -29,7 +29,7 @@ SUPERVISOR_ROLES: tuple[Role, ...] = ("planner", "router", "refiner", "scorer", 
 
 
 class RunJob(NamedTuple):
-    """What a session is to do. `plan` is a plan given by the user; the planner is not asked then."""
+    """What a session has to do. `plan` is a plan given by the user; the planner is then not asked."""
 
     run: str
     request: Request
@@ -43,7 +43,7 @@ class RunJob(NamedTuple):
     warnings: tuple[str, ...] = ()
     # What a run that begins takes over from the one it was forked from.
     fork: Fork | None = None
-    # Judges the answer as data. Code of the caller's, so a resume in another process goes without.
+    # Judges the answer as data. It is code of the caller, so a resume in another process does without it.
     validate: Validate | None = None
 
 
@@ -56,7 +56,7 @@ def make_steps(
     on_draft: OnDraft | None = None,
     past: Sequence[PastRun] = (),
 ) -> RunSteps:
-    """The work inside of the steps of a run."""
+    """The work inside the steps of a run."""
     ask = job.request.ask
     nest = partial(_nest, ask=ask, settings=job.settings, models=models)
     return RunSteps(
@@ -101,7 +101,7 @@ def _nest(team: Team, *, ask: bool, settings: Settings, models: Models) -> TeamR
 
 
 async def run_steps(steps: RunSteps) -> Report:
-    """The report that a run, or a team within it, comes to."""
+    """The report of a run, or of a team within it."""
     engine = steps.engine
     engine.serve(steps)
     head = await flow.run(engine)

@@ -115,5 +115,5 @@ class PreparedTeam:
 
 
 def team_reference(team: str | Path) -> str:
-    """How to load a team again: a shipped name, or a folder wherever the next command is given."""
+    """How to load a team again: a shipped name, or the path of a folder that works from everywhere."""
     return str(Path(team).absolute()) if os.path.isdir(team) else str(team)

@@ -12,7 +12,7 @@ from chargehand.record.sqlite_journal import SqliteJournal
 
 T = TypeVar("T")
 
-# Apart from the loop's own threads, which tools may keep busy for minutes.
+# Separate from the loop's own threads, which tools may keep busy for minutes.
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="records")
 
 
@@ -23,7 +23,7 @@ async def open_record(make: Callable[[], SqliteJournal]) -> AsyncGenerator[Sqlit
     try:
         journal = await asyncio.shield(opening)
     except asyncio.CancelledError:
-        # It is opened all the same, and must not stay locked.
+        # The thread still opens it, and it must not stay locked.
         (opened,) = await asyncio.gather(opening, return_exceptions=True)
         if isinstance(opened, SqliteJournal):
             await in_thread(opened.close)

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 # How long `cancel` waits for the owner to have stopped.
 CANCEL_WAIT_S = 3.0
-# How long it, and the sender of an order, waits for workers on other machines, one of which may just have died.
+# How long `cancel` and the sender of an order wait for workers on other machines; one may just have died.
 REMOTE_WAIT_S = 20.0
 
 
 class RecordedRuns(PreparedTeam):
-    """What can be asked and ordered of a run without working on it."""
+    """Questions and orders to a run that need no work on it."""
 
     async def cancel(self, run: str) -> tuple[RunStatus, bool]:
         """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
@@ -59,7 +59,7 @@ class RecordedRuns(PreparedTeam):
         return "cancelled", True
 
     async def _stopped_by_owner(self, run: str) -> tuple[RunStatus, bool]:
-        """The owner looks for the request twice a second, and may end by itself before."""
+        """The owner looks for the request twice a second, and may end by itself before that."""
         wait_s = CANCEL_WAIT_S if self.home.has(run) else REMOTE_WAIT_S
         for _ in range(int(wait_s / 0.05)):
             if self.source.owner(run) is None:
@@ -135,7 +135,7 @@ class RecordedRuns(PreparedTeam):
             found = error.errors(include_url=False, include_input=False)
             wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
             raise UsageError(f"The order to {name} was not sent. Correct it: {wrong}.") from None
-        # Words wait for a call, here and elsewhere; all else only for another machine.
+        # Words to a worker wait for its next call, on every machine; other orders wait only for another machine.
         wait_s = VERDICT_WAIT_S if kind == "tell" or self.home.has(name) else REMOTE_WAIT_S
         return await send_order(self.source, name, order, wait_s)
 

@@ -39,7 +39,7 @@ def final_report(state: Replay) -> Report:
 
 
 def open_questions(state: Replay) -> tuple[Question, ...]:
-    """What has no answer, in the order it was asked; nothing once the run has ended."""
+    """The questions without an answer, in the order they were asked; none once the run has ended."""
     if state.status in FINISHED:
         return ()
     with reading(f"of run {state.run}"):
@@ -47,7 +47,7 @@ def open_questions(state: Replay) -> tuple[Question, ...]:
 
 
 def waiting_for(state: Replay, status: str) -> dict[str, Any] | None:
-    """The provider that a waiting run waits for, and until when, in seconds since 1970; None if it is for a person."""
+    """The provider that a run waits for, and until when, in seconds since 1970; None if it waits for a person."""
     if status != "waiting" or (wait := state.waits.for_provider) is None:
         return None
     return {"until": wait[0], "provider": wait[1]}
@@ -62,7 +62,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
     gaps: tuple[Gap, ...] = ()
     if plan is not None:
         outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
-    # What a run that continues has still to do is not missing.
+    # Tasks that a continuing run still has to do are not gaps.
     if plan is not None and now not in _UNDER_WAY:
         gaps = tuple(
             Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
@@ -70,7 +70,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
             if task.id not in state.ended
         )
     far = "with no plan yet" if plan is None else f"with {len(outcomes)} of {len(plan.tasks)} tasks ended"
-    # While it runs, calls in flight are expected to say themselves what they used.
+    # While it runs, calls in flight are expected to report their own usage.
     lost = Usage.total([*state.spending.lost, *(each.usage for each in state.in_flight() if now != "running")])
     return Report(
         run=state.run,
@@ -118,7 +118,7 @@ _MOST_COMMANDS = 5
 
 
 def estimate_notes(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:
-    """What of the usage is an estimate, in sentences."""
+    """Sentences that say which part of the usage is an estimate."""
     most = "counted at what was set aside"
     found: list[str] = []
     if lost.calls:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Added(NamedTuple):
-    """What is added to what a run had, and whether its failed tasks are tried again."""
+    """What is added to the limits of a run, and whether its failed tasks are tried again."""
 
     tokens: int | None = None
     usd: float | None = None
@@ -57,7 +57,7 @@ def job_of(
     whole = Team.from_json(stored, tools)
     then = Settings.model_validate(state.start["settings"])
     check_endpoints(run, then, settings, _models_of(whole), os.environ)
-    # What rests on a task was given what is about to change.
+    # Dependents of a task were given the outcome that is about to change.
     reopen = plan.with_dependents(reopened_tasks(state, added)) if plan else ()
     return RunJob(
         run,
@@ -83,7 +83,7 @@ def check_begun(run: str, state: Replay) -> None:
 
 
 def _models_of(team: Team) -> list[str]:
-    """Those that workers and teams within the team name for themselves; its own are in the settings."""
+    """The models that workers and inner teams name for themselves; the team's own models are in the settings."""
     named = [worker.model for worker in team.workers if worker.model]
     for inner in team.nested:
         roles = [role.model for role in inner.models.roles.values() if role.model]
@@ -107,8 +107,8 @@ def top_up(state: Replay, added: Added) -> Request:
 def reopened_tasks(state: Replay, added: Added) -> set[str]:
     """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
 
-    Of a nested task the team has another go at what it lacks, of a part the whole; what was replaced is done, and so is
-    what a later attempt did, or a team without it.
+    For a nested task, the team tries again what it lacks; for a part of a split task, the whole task runs again. A
+    replaced task counts as done. A task that a later attempt did, or that its team did without, counts as done too.
     """
     found: set[str] = set()
     for path, outcome in state.ended.items():
@@ -123,10 +123,10 @@ def reopened_tasks(state: Replay, added: Added) -> set[str]:
 
 
 def _prior(source: RunSource, run: str | None) -> Prior | None:
-    """The run a rerun repeats, as far as it is still there."""
+    """The run that a rerun repeats, if it still exists."""
     if run is None:
         return None
     try:
         return Prior(run, source.state(run))
     except RunNotFound:
-        return None  # removed since: what it would have lent is done again
+        return None  # removed since: its results are made again

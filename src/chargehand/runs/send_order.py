@@ -22,7 +22,7 @@ _SLOW = "it has not taken it yet"
 
 
 class SentOrder(Value):
-    """What became of an order."""
+    """The result of an order."""
 
     run: str
     id: str
@@ -37,8 +37,8 @@ class SentOrder(Value):
 async def send_order(source: RunSource, run: str, order: Order, wait_s: float = VERDICT_WAIT_S) -> SentOrder:
     """Send an order and wait for the owner's verdict.
 
-    Without an owner it waits in the mailbox of the run and takes effect at the next resume; what the record shows to be
-    impossible then is not sent.
+    Without an owner the order waits in the mailbox of the run and takes effect at the next resume. An order that is
+    impossible by the record is then not sent.
     """
     sent = SentOrder(run=run, id=order.id, order=order.order, task=order.task)
     if (owner := source.owner(run)) is None:
@@ -55,7 +55,7 @@ async def send_order(source: RunSource, run: str, order: Order, wait_s: float = 
 
 
 def _judge(run: str, state: Replay, order: Order) -> Judgement:
-    """The verdict by the record of a run that nobody owns: final where it is not `accepted`."""
+    """The verdict from the record of a run that no process owns; it is final unless it is `accepted`."""
     match order.order:
         case "restart":
             return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))

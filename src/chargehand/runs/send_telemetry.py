@@ -1,8 +1,8 @@
 """Events of runs as they happen -> spans and metrics, sent to an OpenTelemetry collector by one thread of the process.
 
-A run never waits for it and never fails by it: its loop puts events into a queue, all else happens in the thread. Spans
-are sent soon after they end. A collector that is down is tried again; what could not be sent when the session of a run
-is over is one line on stderr. It is imported only where telemetry is on.
+A run never waits for it and never fails because of it: its loop puts events into a queue; the thread does the rest.
+Spans are sent soon after they end. A collector that is down is tried again; if something could not be sent by the end
+of a run's session, one line on stderr says so. It is imported only where telemetry is on.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 
 @dataclass(slots=True, eq=False)
 class WatchedRun:
-    """One session of a run. The loop writes `queue`, the thread all else."""
+    """One session of a run. The loop writes `queue`, the thread everything else."""
 
     queue: SimpleQueue[tuple[WatchedRun, Event | None]]
     home: Path
@@ -71,7 +71,7 @@ class WatchedRun:
 
 @dataclass(slots=True, eq=False)
 class Telemetry:
-    """Where a process sends to, and what waits to be sent. All but `watch` and `wait` belong to its thread."""
+    """The collector of a process, and what waits to be sent. Only `watch` and `wait` are called outside its thread."""
 
     settings: OtelSettings
     env: Mapping[str, str]
@@ -91,7 +91,7 @@ class Telemetry:
     # No request before this time: the collector failed.
     not_before: float = 0.0
     pause_s: float = _PAUSE_S
-    # The collector takes none; or it refused them, and that was said.
+    # Whether the collector does not support metrics; and whether it was reported that it refused some.
     no_metrics: bool = False
     said_of_metrics: bool = False
     # Metrics add up in a process, so those of two must not be taken for one series.
@@ -111,7 +111,7 @@ class Telemetry:
         return WatchedRun(self.queue, home, run, sampled)
 
     def wait(self, seconds: float) -> None:
-        """Until all sessions that are over were sent or given up, for so long at the most."""
+        """Wait until all ended sessions were sent or given up, at most for this long."""
         if self.open:
             self.idle.wait(seconds)
 
@@ -150,7 +150,7 @@ class Telemetry:
         self._keep_closed(watch, watch.spans)
 
     def _spans_before(self, watch: WatchedRun, seq: int) -> RunSpans:
-        """The spans after the earlier sessions of a run, which were sent: but for those that a session left open."""
+        """The spans after the earlier sessions of a run. Those were sent, except for spans that a session left open."""
         source = Home(watch.home)
         spans = RunSpans(partial(source.messages, watch.run), self.redactor, content=self._content)
         if seq > 1:
@@ -176,7 +176,8 @@ class Telemetry:
             self._keep_closed(watch, watch.spans)
             watch.spans = None
         self.metrics.forget(watch.run)
-        # Of many runs in one process none is to wait for a collector that has just failed; the last may be the end.
+        # With many runs in one process, no run waits for a collector that has just failed, except the last, which may
+        # end the process.
         if self.open > 1 and time.monotonic() < self.not_before:
             return
         error = self._send_all(metrics=True)
@@ -191,7 +192,7 @@ class Telemetry:
             self._send_all(metrics=due)
 
     def _send_all(self, *, metrics: bool) -> Exception | None:
-        """Send what waits; the error with which the collector failed stops it, and what is left waits on."""
+        """Send what waits. An error of the collector stops the sending, and the rest continues to wait."""
         try:
             if self._is_on("TRACES"):
                 while self.waiting:
@@ -213,7 +214,7 @@ class Telemetry:
         return None
 
     def _send_metrics(self) -> None:
-        """Those that are not taken are in the next ones too; a viewer that has no place for them is not asked again."""
+        """Refused metrics are part of the next ones; a viewer that does not support metrics is not asked again."""
         self.measured = time.monotonic()
         try:
             resource = {"service.instance.id": self.instance} | self._resource
@@ -241,7 +242,7 @@ class Telemetry:
         _post(address, body, {**headers, "Content-Type": media}, _timeout(self.env))
 
     def _is_on(self, signal: str) -> bool:
-        """Both are, unless they are switched off, or there is an address for the other one only."""
+        """Whether this signal is sent: yes, unless it is switched off or only the other signal has an address."""
         if self.env.get(f"OTEL_{signal}_EXPORTER", "").strip().lower() == "none":
             return False
         if signal == "METRICS" and self.no_metrics:
@@ -286,7 +287,7 @@ def telemetry_to(settings: OtelSettings, env: Mapping[str, str]) -> Telemetry:
 
 
 def wait_for_senders(seconds: float = TIMEOUT_S) -> None:
-    """At the end of the process: so long at the most for all of them together."""
+    """At the end of the process: at most this long for all of them together."""
     until = time.monotonic() + seconds
     for each in _telemetry.values():
         each.wait(max(until - time.monotonic(), 0.0))
@@ -321,7 +322,7 @@ def _pairs(written: str) -> dict[str, str]:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """The headers may hold a key, which goes nowhere else."""
+    """The headers may hold a key, which must not be sent to another address."""
 
     def redirect_request(self, *_args: Any, **_named: Any) -> None:
         return None

@@ -93,7 +93,7 @@ class Session:
         self._models = models
         self._home = home
         self._mailbox = home.orders(job.run) if mailbox is None and home is not None else mailbox
-        # Whether it waits here when it is paused.
+        # Whether it waits in this process when it is paused.
         self._stays = stays
         self._earlier = earlier
         self._listeners = tuple(listeners)
@@ -102,15 +102,15 @@ class Session:
         self._wall_clock = wall_clock
         self._chance = chance
         self._otel = otel
-        # The trace that the run is part of, from when it works.
+        # The trace that the run is part of; set when the session begins to work.
         self._trace: TracedRun | None = None
         self._stopped: Literal["interrupted", "cancelled"] | None = None
         self._engine: EngineSession | None = None
-        # Asked to stop before there was anything to stop.
+        # Whether it was asked to stop before there was anything to stop.
         self._asked_early: Literal["interrupted", "cancelled"] | None = None
         self._main: asyncio.Task[Report] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        # What the plan would take by constants; None for a run that took over results of another session or run.
+        # The estimate of the plan by constants; None for a run that took over results of another session or run.
         self._by_plan: Figures | None = None
 
     def interrupt(self) -> None:
@@ -166,7 +166,7 @@ class Session:
         async with make_engine(job.settings.engine, self._engine_inputs(job, earlier, supervisors)) as engine:
             self._engine = engine
             if earlier is not None:
-                # What was ordered while no process owned the run holds from the beginning.
+                # Orders that came while no process owned the run apply from the beginning.
                 await engine.read_orders()
                 if engine.restarting:
                     return None
@@ -234,7 +234,7 @@ class Session:
         return [] if self._home is None else self._home.past_runs(job.team.name, job.settings.models_key)
 
     def _note_end(self, home: Home, report: Report, began: float) -> None:
-        """The run's line in the index, and where it can teach later estimates, what it took."""
+        """Write the run's line in the index and, where later estimates can use it, what the run used."""
         lesson = None
         if self._by_plan is not None:
             team, model = self._job.team.name, self._job.settings.models_key
@@ -252,7 +252,7 @@ class Session:
         return read_words(question, words, self._job.request, self._job.team.names, self._job.team.factory)
 
     async def _answer(self, question: Question) -> JSON:
-        """What the person says, asked again until it can be used."""
+        """The person's answer; the person is asked again until the answer can be used."""
         assert self._person is not None
         wrong: str | None = None
         while True:
@@ -263,7 +263,7 @@ class Session:
                 wrong = str(error)
 
     async def _drive(self, engine: EngineSession, work: Any) -> Report | None:
-        """The work under watch: for orders, for `cancel`, for an interruption, for nothing left but people.
+        """Run the work, and watch for orders, `cancel`, an interruption, and the point where only people can continue.
 
         None when it was cut off because tasks are restarted.
         """
@@ -325,7 +325,7 @@ class Session:
             await engine.read_orders()
             if self._home is not None and engine.paused != paused:
                 paused = engine.paused
-                # Listed as what it is also while it waits here.
+                # The index shows the real status, also while the run waits here.
                 await in_thread(partial(self._home.note, self._job.run, status="paused" if paused else "running"))
             await asyncio.sleep(ORDERS_POLL_S)
         self._home.clear_cancel(self._job.run)
@@ -345,9 +345,9 @@ def _tasks_to_reopen(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ..
 
 
 def check_models(models: Models, settings: Settings, team: Team, budget: Budget, plan: Plan | None = None) -> None:
-    """Raise UsageError unless every model that may be called can be, before anything is spent.
+    """Raise UsageError if a model that may be called cannot be called, before anything is spent.
 
-    A plan without agents needs none: analyzers and people do its tasks, and code writes the answer.
+    A plan without agents needs no model: analyzers and people do its tasks, and code writes the answer.
     """
     if plan is not None and not settings.has_model and not _needs_model(plan, team):
         return
@@ -372,7 +372,7 @@ def _needs_model(plan: Plan, team: Team) -> bool:
 def _models_of(team: Team, settings: Settings) -> list[str]:
     """Every model that a run of the team may call, those of the teams in it included."""
     names = [settings.model_for(role).model for role in SUPERVISOR_ROLES]
-    # Any tier: a plan may ask for one, and the ladder goes up.
+    # Every tier: a plan may ask for any tier, and recovery may use a higher one.
     for worker in (each for each in team.workers if each.kind == "agent"):
         names += [settings.model_for("worker", tier or worker.tier, worker.model).model for tier in TIERS]
     for inner in team.nested:
@@ -381,7 +381,7 @@ def _models_of(team: Team, settings: Settings) -> list[str]:
 
 
 def _estimate(steps: RunSteps, report: Report) -> Figures | None:
-    """What the plan of a run that came to an answer would take by constants; None without a model or with people."""
+    """The estimate by constants for the plan of a run that gave an answer; None without a model or with people."""
     plan, team, models = report.plan, steps.team, steps.role_models
     if plan is None or "synthesizer" not in models or report.status not in ("complete", "partial"):
         return None
@@ -397,7 +397,7 @@ def _figures_of(report: Report) -> Figures:
 
 
 def add_spent(report: Report, spent: Spent) -> Report:
-    """The report with all that is on the record as used, whichever outcome counts it, and what of it is an estimate."""
+    """The report with all usage on the record, whichever outcome counts it, and which part is an estimate."""
     usage, notes = report.usage, list(report.notes)
     if report.status in FINISHED:
         used = Usage.total([spent.used, spent.lost] if spent.lost.calls else [spent.used])
@@ -411,7 +411,7 @@ def add_spent(report: Report, spent: Spent) -> Report:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report: one of ours if there is one, in a group however deep."""
+    """The error to report: one of our own if there is one, at any depth of a group."""
     leaves: list[BaseException] = []
     groups: list[BaseException] = [group]
     for error in groups:  # grows while it is walked

@@ -20,14 +20,14 @@ class SharedModels:
 
     def __init__(self, given: Mapping[str, ModelClient]) -> None:
         self._given = given
-        # With how many runs use each.
+        # The clients, each with the number of runs that use it.
         self._in_use: dict[str, tuple[Models, int]] = {}
 
     @asynccontextmanager
     async def use_checked(
         self, settings: Settings, team: Team, budget: Budget, plan: Plan | None
     ) -> AsyncGenerator[Models]:
-        """The clients, if every model that may be called can be; entered before anything is recorded."""
+        """The clients, if every model that may be called can be called. Entered before anything is recorded."""
         async with self.use(settings) as models:
             check_models(models, settings, team, budget, plan)
             yield models

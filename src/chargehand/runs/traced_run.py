@@ -1,4 +1,4 @@
-"""A run and what called it -> the trace that it is part of, and what its own calls carry on."""
+"""A run and its caller -> the trace that it is part of, and the trace context of its own calls."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class TracedRun(NamedTuple):
     run: str
     id: str
     caller: TraceCaller | None
-    # Whether its spans are sent to a collector: only then can others be below them.
+    # Whether its spans are sent to a collector: only then can other spans be below them.
     sends: bool
 
     def header(self, key: str) -> str | None:
-        """The `traceparent` for the call of this key; where nothing is sent, that of the caller as it came."""
+        """The `traceparent` for the call with this key; where nothing is sent, the caller's own, unchanged."""
         if self.sends:
             return f"00-{self.id}-{span_id_of(self.run, key)}-01"
         return None if self.caller is None else self.caller.header

@@ -35,7 +35,7 @@ class ToolState(NamedTuple):
 
     @property
     def change(self) -> str:
-        """What differs from what was trusted; nothing where nothing does."""
+        """The differences from the trusted tool; empty if there are none."""
         return describe_change(self.pinned, self.now) if self.word == "changed" and self.pinned and self.now else ""
 
 

@@ -1,4 +1,4 @@
-"""Runs of a home and runs on Temporal that were started from it, as one source: which is which says a small file.
+"""Runs of a home and runs on Temporal that were started from it, as one source. A small file marks the latter:
 
 HOME/temporal/RUN.json    the server and the blob store of a run
 """
@@ -31,11 +31,11 @@ from chargehand.values.request import Material
 from chargehand.values.status_words import FINISHED, RunStatus
 
 T = TypeVar("T")
-# Records that are kept in memory: one that is read again and again is not read from its beginning.
+# How many records are kept in memory: a record that is read repeatedly is not read from its beginning.
 _MOST_RECORDS = 8
-# How long a worker may take to take an order.
+# How long a worker may need to take an order.
 _NOTICE_S = 20
-# How long it is taken for known whether a run is under way.
+# For how long the server's answer whether a run is under way is used again.
 _KNOWN_S = 2.0
 _ENDED_KNOWN_S = 15.0
 
@@ -51,7 +51,7 @@ def note_run(
     team_ref: str | None = None,
     material: Mapping[str, str] | None = None,
 ) -> None:
-    """Let commands of this home find the run, its team and the files that were given: the record has no paths."""
+    """Let commands of this home find the run, its team and the given files: the record has no paths."""
     private_folder(home.path)
     private_folder(runs_folder(home))
     path = runs_folder(home) / f"{run}.json"
@@ -73,7 +73,7 @@ class NotedRun(NamedTuple):
     material: dict[str, str]
 
     def material_here(self, material: Iterable[Material]) -> tuple[Material, ...] | None:
-        """The material with the paths that it was given by; None where a file is not there any more."""
+        """The material with the paths it was given with; None where a file no longer exists."""
         found = [each.model_copy(update={"path": self.material.get(each.name, "")}) for each in material]
         return tuple(found) if all(each.path and Path(each.path).exists() for each in found) else None
 
@@ -84,12 +84,12 @@ class AllRuns:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._stores: dict[str, BlobStore] = {}
-        # Run -> what was read of it; the one that was asked for last is the last.
+        # Run -> what was read of it; the most recently used run is the last.
         self._records: dict[str, BlobRecord] = {}
         self._lock = threading.Lock()
-        # Run -> when its line in the list was made, and that.
+        # Run -> when its line in the list was made, and the line.
         self._lines: dict[str, tuple[float, RunInfo]] = {}
-        # Run -> when the server was last asked, and what it said.
+        # Run -> when the server was last asked, and its answer.
         self._asked: dict[str, tuple[float, bool]] = {}
 
     def settings_of(self, run: str) -> TemporalSettings | None:
@@ -98,7 +98,7 @@ class AllRuns:
         return None if noted is None else noted.settings
 
     def find_note(self, run: str) -> NotedRun | None:
-        """What is known here of a run on Temporal; None for a run of the home itself."""
+        """What this home knows of a run on Temporal; None for a run of the home itself."""
         try:
             said = json.loads((runs_folder(self.home) / f"{run}.json").read_text(encoding="utf-8"))
         except OSError:
@@ -242,7 +242,7 @@ class AllRuns:
         return f"Temporal at {settings.address}"
 
     def _is_running(self, run: str, settings: TemporalSettings) -> bool:
-        """As the server says; a run of a server that does not answer is under way."""
+        """The server's answer; a run whose server does not answer counts as under way."""
         asked, running = self._asked.get(run, (0.0, True))
         if (now := time.monotonic()) - asked > _KNOWN_S or not asked:
             try:

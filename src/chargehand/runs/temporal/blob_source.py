@@ -1,7 +1,8 @@
-"""Runs in a blob store as others read them: the segments of a record -> one sequence of events, and its fold.
+"""Runs in a blob store, as readers see them: the segments of a record -> one sequence of events, and its fold.
 
-Each segment grows on its own, perhaps on another machine. Whoever reads the run numbers the commits that have no number
-yet, in one more object that is put where none is; so all readers have the same numbers, and a number never changes.
+Each segment grows on its own, perhaps on another machine. A reader of the run gives numbers to commits that have none
+yet, in a new object that is put only where there is none. So all readers see the same numbers, and a number never
+changes.
 
     runs/RUN/numbered/00000001    [[folder, first commit, last commit, events], ...]
 
@@ -39,7 +40,7 @@ class _Entry(NamedTuple):
 
 
 class BlobRecord:
-    """The events of one run. What was read is kept, so that the next look reads what is new. Safe in threads."""
+    """The events of one run. What was read is kept, so the next refresh reads only what is new. Thread-safe."""
 
     def __init__(self, store: BlobStore, run: str) -> None:
         self._store = store
@@ -48,7 +49,7 @@ class BlobRecord:
         self._numbers = store.path(run, "numbered")
         self._plan, self._whole = (store.path(run, "segments", each).rpartition("/")[2] for each in (_PLAN, RUN))
         self._lock = threading.RLock()
-        # How many objects with numbers were read, and all that they say.
+        # How many objects with numbers were read, and all their entries.
         self._objects = 0
         self._entries: list[_Entry] = []
         # Folder -> commits that have numbers.
@@ -73,7 +74,7 @@ class BlobRecord:
         return self._last
 
     def refresh(self) -> None:
-        """Learn which commits there are; those without a number get one."""
+        """Find the commits; those without a number get one."""
         with self._lock:
             while True:
                 self._read_numbers()
@@ -127,7 +128,7 @@ class BlobRecord:
         return {folder: self._without_holes(folder, paths) for folder, paths in found.items()}
 
     def _without_holes(self, folder: str, paths: list[str]) -> list[str]:
-        """A list that was made while commits were added may lack one before the last."""
+        """A listing made while commits were added may lack a commit before the last."""
         first, last = self._known.get(folder, 0) + 1, int(paths[-1].rpartition("/")[2])
         return [f"{self._segments}/{folder}/{number:08d}" for number in range(first, last + 1)]
 
@@ -146,7 +147,7 @@ class BlobRecord:
         return entries
 
     def _with_order(self, folder: str, paths: list[str]) -> Iterator[tuple[float, str, Commit]]:
-        """Commits with what orders them. A clock that was set back does not put one before those it follows."""
+        """Commits with their sort keys. A clock that was set back does not put a commit before its predecessors."""
         latest = 0.0
         # Nothing comes before the plan, whatever the clocks of machines say.
         planning = folder == self._plan and self._known.get(folder, 0) == 0

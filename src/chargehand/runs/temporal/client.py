@@ -28,7 +28,7 @@ from chargehand.values.report import Report
 MOST_STEPS = 12_000
 # A worker that is lost while it decides what comes next is replaced after this long; wide plans take longer to decide.
 _DECIDING_S, _LONGEST_DECIDING_S, _TASKS_A_SECOND = 10, 60, 100
-# How often the record is looked at for what is new.
+# How often the record is read for new events.
 _LOOK_S = 0.5
 # A step that no worker has begun after this long is reported, if nobody polls its queue.
 UNSERVED_S = 20.0
@@ -94,7 +94,7 @@ async def follow_run(
     say: Say | None = None,
     after: int = 0,
 ) -> Report:
-    """The report, once the run has ended, is paused or only waits for people; events after `after` are handed on."""
+    """The report, once the run has ended, is paused or only waits for people; events after `after` are passed on."""
     handle = client.get_workflow_handle(run)
     watch = _Watch(client, store, handle, on_event, say, after)
     try:
@@ -110,7 +110,7 @@ async def follow_run(
 
 
 class _Watch:
-    """Looks at one run again and again, and says what it waits for."""
+    """Reads one run repeatedly, and reports what it waits for."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class _Watch:
         self._handle = handle
         self._on_event = on_event
         self._say = say
-        # The number of the last event that was handed on.
+        # The number of the last event that was passed on.
         self._seen = after
         self._looks = 0
         self._said: set[str] = set()
@@ -160,7 +160,7 @@ class _Watch:
         return replay(self._record.events(), self._handle.id)
 
     async def _waits(self, described: object) -> Report | None:
-        """The report of a run that only waits for people; what else it waits for is said once."""
+        """The report of a run that only waits for people; other waits are reported once."""
         pending = described.raw_description.pending_activities  # type: ignore[attr-defined] # pyright: ignore
         for each in pending:  # pyright: ignore[reportUnknownVariableType]
             if each.attempt > 2 and each.HasField("last_failure"):  # pyright: ignore

@@ -1,4 +1,4 @@
-"""The last step of a run: what no other step carried, and the report with all that was spent, go on the record."""
+"""The last step of a run: it records what no other step carried, and the report with all that was spent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def close_run(store: BlobStore, order: StepOrder, token: int) -> StepResul
     report = await asyncio.to_thread(_report, store, order)
     if report.status in FINISHED:
         await _refuse_late_orders(store, journal)
-    # What came before has its number before the end has.
+    # Earlier events get their numbers before the end of the run does.
     await asyncio.to_thread(BlobRecord(store, order.run).refresh)
     ended = RunEnded(status=report.status, report=report.to_json())
     await journal.append([Event(order.run, journal.last_seq + 1, time.time(), None, None, ended)], {})
@@ -79,7 +79,7 @@ def _report(store: BlobStore, order: StepOrder) -> Report:
 
 
 def _total_spent(report: Report, extras: list[dict[str, Any]]) -> Spent:
-    """What outcomes tell of, and what segments spent beside it."""
+    """What the outcomes count, and what segments spent in addition."""
     return Spent(
         tokens=0,
         usd=0.0,

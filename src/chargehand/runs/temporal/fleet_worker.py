@@ -1,4 +1,4 @@
-"""The teams of a command line -> a worker process: signals, clients of models, if wanted a development server."""
+"""The teams of a command line -> a worker process: signals, clients of models, and a development server if wanted."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class WorkerOptions(NamedTuple):
 
     # The workers of the teams whose steps it takes; empty takes all.
     only: tuple[str, ...] = ()
-    # Steps at once, per queue.
+    # How many steps run at once, per queue.
     slots: int = 100
-    # Which part of the limits of each provider it may use: workers know nothing of each other.
+    # Which part of each provider's limits it may use: workers do not know of each other.
     share: float = 1.0
     # Where GET /healthz is answered: host and port.
     health: tuple[str, int] | None = None
@@ -102,7 +102,7 @@ async def _note_start(
 
 
 async def _connect(settings: TemporalSettings, until: asyncio.Event, wait_s: float) -> Client:
-    """A client, within so many seconds: a server that was just started takes some."""
+    """A client, within this many seconds: a server needs some seconds to start."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + wait_s
     while True:

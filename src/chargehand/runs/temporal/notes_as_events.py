@@ -15,7 +15,7 @@ _MARK = re.compile("\x02([^\x03]*)\x03")
 
 
 def marked_refs(notes: list[list[Any]]) -> list[str]:
-    """The outcomes whose words stand in notes as marks."""
+    """The outcomes whose texts are in notes as marks."""
     found: dict[str, None] = {}
 
     def note_ref(mark: re.Match[str]) -> str:

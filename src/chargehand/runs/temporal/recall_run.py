@@ -24,7 +24,7 @@ from chargehand.text.plan_json import parse
 from chargehand.values.key import TaskPath
 from chargehand.values.step import Head
 
-# Heads in one page: a page stays far below what a payload may be.
+# How many heads are in one page: a page stays far below the size limit of a payload.
 PAGE = 1_000
 
 
@@ -53,14 +53,14 @@ def _head(store: BlobStore, run: str, task: str, state: Replay) -> Head:
     """How a task ended, with the ref of an object that has the outcome."""
     outcome, ref = state.ended[task], f"{task}/{state.attempts.get(task, 0)}"
     if not store.has(store.path(run, "steps", ref)):
-        # It was never begun, or it was broken off.
+        # It was never begun, or it was interrupted.
         ref = f"{task}/end"
         keep_outcome(store, run, ref, outcome)
     return Head.of(outcome, ref)
 
 
 def _claim(store: BlobStore, order: StepOrder) -> int:
-    """The number of the next execution, which no other has; the same again for the same claim."""
+    """The unique number of the next execution; the same claim gets the same number again."""
     number, claim = 1, str(order.refs["claim"]).encode()
     while not store.create(path := store.path(order.run, "executions", str(number)), claim):
         if store.get(path) == claim:
@@ -141,7 +141,7 @@ def _facts(store: BlobStore, order: StepOrder, state: Replay) -> dict[str, Any]:
 
 
 def _keys_of_stops(store: BlobStore, run: str, state: Replay, stops: dict[str, Control]) -> dict[str, str]:
-    """Task -> the key of the order that stopped it, for those that are stopped still."""
+    """Task -> the key of the order that stopped it, for tasks that are still stopped."""
     found: dict[str, str] = {}
     for event in BlobJournal.read(store, run, RUN).events():
         if isinstance(event.body, Control) and event.body.key in stops and event.task in state.stopped:

@@ -1,6 +1,6 @@
 """The order of a run as a workflow of Temporal: the same flow and dispatcher, over heads, with steps as activities.
 
-This module and all it imports does no I/O. A change to what it decides is caught by the stored histories in the tests.
+This module and its imports do no I/O. A change to what it decides is caught by the stored histories in the tests.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from chargehand.values.step import Head
 
 WORKFLOW = "chargehand.run"
 STEP = "chargehand.step"
-# A worker says within this time that it lives; else its step is given to another one.
+# A worker reports within this time that it is alive; otherwise its step is given to another worker.
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 # No step takes longer: the limits of attempts are kept inside.
 LONGEST_STEP = timedelta(days=7)
 # After the deadline workers end by themselves; what they have not ended by then is given up.
 OVERDUE_S = 15.0
-# What another worker could do better: all else that a step raises is a bug, and is not tried again.
+# Errors that another worker may not have: any other error of a step is a bug, and the step is not tried again.
 RETRY = RetryPolicy(
     initial_interval=timedelta(milliseconds=500), backoff_coefficient=2.0, maximum_interval=timedelta(seconds=10)
 )
@@ -60,7 +60,7 @@ class RunStart:
     tokens: int | None = None
     usd: float | None = None
     deadline_s: float | None = None
-    # How many executions of this run there were before, and what is to run again.
+    # How many executions this run had before, and what has to run again.
     generation: int = 0
     reopen: list[str] = field(default_factory=list[str])
     reopens: bool = False
@@ -196,7 +196,7 @@ class RunWorkflow:
             engine.leave(act["again"])
 
     async def _carry_end(self, engine: WorkflowEngine, task: str) -> None:
-        """Put the end of a task that was stopped on the record, though no other step may begin for long."""
+        """Put the end of a stopped task on the record, even if no other step begins for a long time."""
         await workflow.wait_condition(lambda: task in engine.ends or self._ended or engine.leaving)
         async with self._ordering:
             if engine.has_loose_notes and not (self._ended or engine.leaving):
@@ -228,7 +228,7 @@ class RunWorkflow:
             found = await workflow.execute_activity(
                 STEP,
                 pack(order),
-                # Compared in a replay, as the order itself is not: a step in the place of another is noticed.
+                # A replay compares this, but not the order itself: so a step in place of another is noticed.
                 activity_id=f"{order.key}:{order.turn}",
                 result_type=dict[str, Any],
                 task_queue=f"{self._start.queue}.{worker}" if own else self._start.queue,
@@ -240,7 +240,7 @@ class RunWorkflow:
             return StepResult(**found)
         except ActivityError as error:
             if is_cancelled_exception(error) or isinstance(error.cause, CancelledError):
-                # Else the task of the workflow would fail again and again.
+                # Otherwise the workflow task would fail repeatedly.
                 raise asyncio.CancelledError from None
             if "task" not in order.refs:
                 raise
@@ -312,7 +312,7 @@ class RunWorkflow:
         )
 
     async def _close(self, status: str, ref: str | None) -> None:
-        """Put the end of the run on the record, whoever wanted it."""
+        """Put the end of the run on the record, whatever caused it."""
         order = self._order("@end", CLOSE)
         order.refs = {} if ref is None else {"draft": ref}
         order.status = status

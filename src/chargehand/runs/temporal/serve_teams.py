@@ -26,7 +26,7 @@ from chargehand.team import Team
 
 # How long steps may take to end when the worker is asked to end; then they are given to another one.
 DRAIN = timedelta(seconds=10)
-# Which is also the longest that the server waits for a decision.
+# This is also the longest time that the server waits for a decision.
 LONGEST_DECIDING_S = 60
 SANDBOX = SandboxRestrictions.default.with_passthrough_modules("chargehand", "pydantic_core", "pydantic")
 
@@ -91,8 +91,8 @@ def _poller(client: Client, queue: str, activity: StepActivity, slots: int, *, d
     )
     deciding = poller._workflow_worker  # pyright: ignore[reportPrivateUsage]
     if deciding is not None:
-        # There is no option for it. After 2 seconds, a workflow that decides on a wide plan would count as locked up,
-        # and would be made to decide on it again, for ever.
+        # temporalio has no option for this. By default, a workflow that needs more than 2 seconds to decide on a wide
+        # plan counts as deadlocked, and would have to decide again, forever.
         deciding._deadlock_timeout_seconds = LONGEST_DECIDING_S  # pyright: ignore[reportPrivateUsage]
     return poller
 

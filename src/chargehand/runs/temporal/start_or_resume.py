@@ -82,7 +82,7 @@ async def _follow(
 async def resume_run(
     runs: AllRuns, run: str, added: Added, on_event: Listener | None = None, say: Say | None = None
 ) -> Report:
-    """Follow a run that is under way; start one again that was cancelled, terminated, or is to be continued."""
+    """Follow a run that is under way, or start a run again that was cancelled, terminated, or is to be continued."""
     settings, store = runs.settings_of(run), runs.store_of(run)
     if settings is None or store is None:
         raise UsageError(f"{run} is not a run on Temporal.")

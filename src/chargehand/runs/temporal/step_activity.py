@@ -1,6 +1,6 @@
 """An order for one step -> its head: the local engine runs the step on the record of its segment, in the blob store.
 
-A step that is tried again, on this machine or another, folds what the try before it has committed and continues.
+A step that is tried again, on this machine or another, reads what the earlier try committed, and continues.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ HEARTBEAT_S = 2.0
 FIRST_HEARTBEAT_S = 1.0
 # How often a step looks for words to its worker.
 ORDERS_POLL_S = 1.0
-# What another try, here or elsewhere, may do better.
+# Errors that another try, here or elsewhere, may not have.
 _TRY_AGAIN = (OwnershipLost, StoreUnreachable)
 
 
@@ -111,7 +111,7 @@ class StepActivity:
         self._folder = folder
         self._runs: dict[str, LoadedRun] = {}
         self._loading: dict[str, asyncio.Lock] = {}
-        # Run -> when its orders were last looked at, and what there is: one look for all its steps here.
+        # Run -> when its orders were last listed, and the list: one listing for all its steps here.
         self._looks: dict[str, tuple[float, asyncio.Future[frozenset[str]]]] = {}
 
     @activity.defn(name="chargehand.step")
@@ -150,7 +150,7 @@ class StepActivity:
         if order.kind == CLOSE:
             return await close_run(store, order, _token(order))
         loaded, refs = await self._load(run), read_refs(order.refs)
-        # One thread for all that is read: handing work over costs more than most of it.
+        # One thread for all reads: handing work to a thread costs more than most reads.
         opened = await asyncio.to_thread(self._open, order, refs, _token(order))
         if isinstance(opened, StepResult):
             return opened
@@ -175,7 +175,7 @@ class StepActivity:
         outcomes.load({**ends, **order.ends}, [refs.outcome, *marked_refs(order.notes)], words)
 
     async def orders_of(self, run: str) -> frozenset[str]:
-        """The paths of what people have ordered of a run and no step has taken yet."""
+        """The paths of people's orders to a run that no step has taken yet."""
         now = asyncio.get_running_loop().time()
         looked, found = self._looks.get(run, (0.0, None))
         if found is None or now - looked > ORDERS_POLL_S / 2:
@@ -201,7 +201,7 @@ class StepActivity:
         request = fetch_material(self._store, run, start, folder / "material")
         settings = Settings.model_validate(start["settings"])
         own = self._settings
-        # Endpoints and names of key variables are this machine's, never the record's.
+        # Endpoints and names of key variables come from this machine, never from the record.
         settings = settings.model_copy(update={"providers": own.providers, "home": own.home})
         team = self._team.with_web() if request.web else self._team
         plan = None if start["plan"] is None else parse(start["plan"])
@@ -314,7 +314,7 @@ class _Step:
         return read_words(question, words, job.request, job.team.names, job.team.factory)
 
     def _carry_notes(self, engine: EngineSession, events: list[Event]) -> None:
-        """Put on the record what the workflow gave along, unless a try before this one has."""
+        """Put the events that the workflow sent along on the record, unless an earlier try has done so."""
         for event in notes_as_events(self.order, self.outcomes):
             same = (event.kind, event.task, event.attempt, event.data)
             if all((each.kind, each.task, each.attempt, each.data) != same for each in events):
@@ -344,7 +344,7 @@ class _Step:
             return await steps.run(order.key, kind, refs), False
         self._continue(steps)
         if refs.draft is not None:
-            # Its calls are on the record: it is written again without any.
+            # Its calls are on the record: it is written again without new calls.
             draft = await asyncio.to_thread(read_step, self.store, order.run, refs.draft)
             assert draft is not None
             await steps.run(refs.draft, "write", read_refs(draft["result"]["refs"]))
@@ -365,7 +365,7 @@ class _Step:
         return head, True
 
     def _last_usage(self, whole: Usage) -> Usage:
-        """What an attempt used, of what its task used with those before."""
+        """The usage of the last attempt: all of its task's if there was no attempt before, else empty."""
         return whole if not self.order.used else Usage()
 
     def _continue(self, steps: RunSteps) -> None:
@@ -427,7 +427,7 @@ def _token(order: StepOrder) -> int:
 
 
 def _place(error: Exception) -> str:
-    """What may be known of an error in a history: where it is from, never its words."""
+    """The part of an error that may be in a history: where it was raised, never its message."""
     return f"{type(error).__name__}: see the log of the worker, or `chargehand show`."
 
 

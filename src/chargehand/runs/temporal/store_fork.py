@@ -42,7 +42,7 @@ async def store_fork(store: BlobStore, job: RunJob, called: list[ToolCalled]) ->
 
 
 def _segment_of(copied: Copied) -> str:
-    """Where a step of the fork looks for it: with its task, with the supervisor's plan or with what was added to it."""
+    """Where a step of the fork looks for it: at its task, at the supervisor's plan or at an extension of the plan."""
     if copied.task is not None:
         return copied.task.partition("/")[0]
     body = copied.body

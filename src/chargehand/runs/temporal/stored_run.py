@@ -1,4 +1,4 @@
-"""A run as it is in the blob store: what was asked, its material, what its steps came to. No path of a machine.
+"""A run as it is in the blob store: the request, its material, the results of its steps. No path of a machine.
 
 runs/RUN/start           request, team, settings, plan
 runs/RUN/material/HASH   a file that was given
@@ -40,7 +40,7 @@ from chargehand.values.report import Report
 from chargehand.values.request import Material, Request
 from chargehand.values.step import Head
 
-# A file larger than this is not taken along.
+# A larger file is not stored.
 MOST_BYTES = 64_000_000
 _PATHS = ("tools_path", "ref")
 
@@ -54,7 +54,7 @@ def team_queue(team: Team, prefix: str = "ch") -> str:
 
 @cache
 def code_digest() -> str:
-    """Of all modules of chargehand: a workflow that is continued by other code may decide otherwise, and would fail.
+    """A hash of all modules of chargehand: a workflow that other code continues may decide differently and fail.
 
     The version alone would be the same for a checkout before and after a change.
     """
@@ -162,7 +162,7 @@ def fetch_material(store: BlobStore, run: str, start: JsonObject, folder: Path) 
 
 
 class StoredOutcomes(KeptOutcomes):
-    """What steps came to, in memory and in the store: `load` brings what a step needs, `save` keeps what it made."""
+    """Results of steps, in memory and in the store: `load` reads what a step needs, `save` writes what it made."""
 
     def __init__(self, store: BlobStore, run: str) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class StoredOutcomes(KeptOutcomes):
         return super().end(ref, head.model_copy(update={"why": self.with_reasons(head.why)}))
 
     def with_reasons(self, words: str) -> str:
-        """Words with the reasons of people, for which the keys of their orders stand."""
+        """The text with the reasons of people in place of the keys of their orders."""
         return ORDER_MARK.sub(lambda mark: self._reason(mark[1]), words)
 
     def _reason(self, key: str) -> str:
@@ -212,7 +212,7 @@ class StoredOutcomes(KeptOutcomes):
             self.urls += data["urls"]
 
     def save(self, key: str, result: JsonObject, seq: int, at: float, urls: Iterable[str]) -> None:
-        """Put the result of a step with all that it keeps into the store: from here on it has ended."""
+        """Put the result of a step, with everything it keeps, into the store. With this the step has ended."""
         kept: JsonObject = {
             "result": result,
             "seq": seq,
@@ -275,7 +275,7 @@ class BlobMailbox:
 
 
 class FetchedMailbox:
-    """The same for a step: `pending` gives what was fetched, `remove` takes effect later, outside of the loop."""
+    """The same for a step: `pending` returns the fetched orders, `remove` takes effect later, outside the loop."""
 
     def __init__(self, mailbox: BlobMailbox) -> None:
         self._mailbox = mailbox

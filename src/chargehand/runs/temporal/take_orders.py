@@ -1,7 +1,7 @@
-"""The orders of people to a run -> a verdict on each, by its record and on its record; the workflow acts on them then.
+"""People's orders to a run -> a verdict on each, from the record and on the record; then the workflow acts on them.
 
-Words to a worker, answers, and orders about a task within a nested team are handed on to the step that they are for,
-which gives the verdict.
+Words to a worker, answers, and orders about a task within a nested team are passed to their step, which gives the
+verdict.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def segment_for(order: Order, state: Replay) -> str | None:
 
 
 async def take_orders(store: BlobStore, order: StepOrder, token: int, models: Models) -> StepResult:
-    """What each order that waited came to, without its words: `acts` is what the workflow has to bring about."""
+    """The verdicts on the orders that waited, without their words: `acts` is what the workflow has to do."""
     journal = BlobJournal.open(store, order.run, RUN, token)
     taken = await take_pending(store, order.run, journal, models, RunLimits.of(order))
-    # A try before this one may have given the verdict.
+    # An earlier try may have given the verdict.
     wanted = control_key(str(order.refs["id"]))
     if wanted not in taken and (control := _find_control(journal, wanted)) is not None:
         taken[wanted] = control
@@ -134,7 +134,7 @@ def _judge_answer(order: Order, state: Replay, store: BlobStore) -> Judgement:
 
 
 def _grown_limits(order: Order, state: Replay, limits: RunLimits) -> dict[str, Any]:
-    """What the limits are once an order adds to them, and the tasks that run again because they lacked it."""
+    """The limits after an order has raised them, and the tasks that run again because they were short of budget."""
     if order.order != "top_up":
         return {}
     tokens = None if limits.tokens is None else limits.tokens + (order.tokens or 0)
@@ -149,7 +149,7 @@ def _grown_limits(order: Order, state: Replay, limits: RunLimits) -> dict[str, A
 
 
 def _holds(order: Order, value: dict[str, Any]) -> bool | None:
-    """Whether steps under way are to begin nothing new from here on; None leaves it as it is."""
+    """Whether steps under way must begin nothing new from now on; None changes nothing."""
     if order.order == "continue":
         return False
     return True if order.order in ("pause", "restart") or value.get("tasks") or "deadline_s" in value else None
@@ -179,7 +179,7 @@ def _find_control(journal: BlobJournal, key: str) -> Event | None:
 
 
 def _runs_again(event: Event) -> list[str] | None:
-    """The tasks that an accepted order lets run again, none of them for more time alone; None where it does not."""
+    """The tasks that run again after an accepted order; empty if it only adds time; None if nothing runs again."""
     control = event.body
     assert isinstance(control, Control)
     value = control.value or {}

@@ -1,4 +1,4 @@
-"""A worker's state over HTTP, for whoever starts and restarts it: GET /healthz is 200 while it polls, else 503."""
+"""A worker's state over HTTP, for process managers: GET /healthz is 200 while it polls, else 503."""
 
 from __future__ import annotations
 
