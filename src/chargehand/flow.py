@@ -38,18 +38,18 @@ async def run(engine: StepEngine) -> Head:
 
 @plain_class()
 class _Work:
-    """Tasks dispatched, and added to a bounded number of times where the plan was made here."""
+    """Dispatches the tasks, and adds tasks a limited number of times if the plan was made here."""
 
     engine: StepEngine
     plan: PlanHead
     crew: AvailableWorkers
-    # How many more rounds there may be in which tasks are added, and how many there were.
+    # How many more rounds may add tasks, and how many rounds there were.
     left: int
     rounds: int = 0
     heads: dict[str, Head] = field(default_factory=dict[str, Head])
-    # Tasks that came to nothing, and whose place others have taken.
+    # Tasks without a result that other tasks have replaced.
     filled: frozenset[str] = frozenset()
-    # What the results took of a draft that may have to be written again, in tokens.
+    # The tokens of the results in a draft that may have to be written again.
     to_read: int = 0
 
     async def run_tasks(self, tasks: tuple[Task, ...]) -> None:
@@ -59,13 +59,13 @@ class _Work:
         self.heads |= await ready(policy=plan.policy, rungs=rungs, ceiling=plan.ceiling)
 
     async def extend(self, draft: Head | None = None) -> bool:
-        """Whether tasks were added and run, for what came of the tasks or for what a draft of the answer lacks."""
+        """Whether tasks were added and run, because of earlier outcomes or of what a draft of the answer lacks."""
         number = self.rounds + 1
         if not self.left or len(self.heads) >= self.plan.max_tasks or not await self._may_extend(number, draft):
             return False
         added = await self.engine.step(f"@extend/{number}", "extend", self.refs(draft, number))
         if not added.parts:
-            # The planner has nothing to add, or no time to: it is not asked a second time.
+            # The planner has nothing to add, or no time for it: it is not asked again.
             self.left = 0
             if draft is not None:
                 self.engine.budget.release()
@@ -78,7 +78,7 @@ class _Work:
     async def _may_extend(self, number: int, draft: Head | None) -> bool:
         """Whether something is missing that more tasks could give, and there are budget and time for them.
 
-        Decided once. A draft that is there has been paid for: the money for another is set aside first.
+        Decided once. If there is a draft, the budget for writing another one is set aside first.
         """
         engine, stop_at = self.engine, self.plan.stop_at
         key = f"@extend/{number}/{'whether' if draft is None else 'gaps'}"
@@ -116,5 +116,5 @@ class _Work:
         )
 
     def _hold(self, tasks: int) -> None:
-        """Keep back what the answer takes; a single task needs no synthesis."""
+        """Hold back the budget for the answer; a single task needs no synthesis."""
         self.engine.budget.hold((0 if tasks == 1 else self.plan.synthesis_tokens) + self.to_read)
