@@ -296,7 +296,7 @@ def _severity(value: JSON, where: str, corrected: list[str]) -> Severity:
         return "info"
     known = _SEVERITIES.get(value.strip().lower()) if isinstance(value, str) else None
     if known is None or known != value:
-        # An unknown word counts as a serious one.
+        # An unknown word counts as a warning.
         corrected.append(f"{where}.severity {_shorten(value)} read as {known or 'warning'}")
     return known or "warning"
 
