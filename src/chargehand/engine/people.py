@@ -31,7 +31,7 @@ Person: TypeAlias = Callable[[Question, str | None], Awaitable[str]]
 
 # How much of a question one result may fill.
 MOST_CHARACTERS = 8_000
-# `approve but ...` is neither: what follows would be passed over.
+# `approve but ...` is neither: the rest would be ignored.
 _YES = lazy_regex(r"(approve|approved|yes|y)[.!]?", re.IGNORECASE)
 _NO = lazy_regex(r"(?:reject|rejected|no|n)\b[\s:,.-]*(.*)", re.IGNORECASE | re.DOTALL)
 # The sign and the point of a number belong to the result.
@@ -104,7 +104,7 @@ def question_about_tool(task: Task, worker: str, tool: str, arguments: Mapping[s
 
 
 def question_about_doubt(task: Task, worker: str, tool: str, arguments: Mapping[str, JSON]) -> Question:
-    """Whether a call that must not be made twice was made before it was broken off."""
+    """Whether a call that must not be made twice was made before it was interrupted."""
     what = f"{worker} called {tool} for task {task.id}; it was broken off and may or may not have happened."
     ask = "Find out, then say whether it happened, is to be sent now because it did not, or is to be given up."
     prompt = f"{what} {ask}\n\nArguments\n{readable(dict(arguments))}\n\n{describe_task(task)}"

@@ -63,7 +63,7 @@ class RunRecord(Protocol):
         ...
 
     def attempted(self, task: str, attempt: int) -> Head | None:
-        """How an attempt that came to nothing ended in an earlier session: it is not made again."""
+        """How an unsuccessful attempt ended in an earlier session: it is not made again."""
         ...
 
     def began(self, task: str, attempt: int | None = None) -> float | None:
@@ -103,7 +103,7 @@ class RunBudget(Protocol):
         ...
 
     def affordable(self, tokens: int = 0) -> bool:
-        """Whether the budget has room for another attempt at anything, or at what used so many tokens."""
+        """Whether the budget has room for another attempt at any task, or at a task that used this many tokens."""
         ...
 
     def expect(self, tasks: int, within: str = "") -> None:

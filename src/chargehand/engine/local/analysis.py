@@ -122,7 +122,7 @@ class Hashes:
 
 
 def look(effect: Analysis, cache: Cache | None, files: Hashes) -> Look | Fault:
-    """Reads the files; nothing is analysed yet. A file that has gone, or is outside of the root, is left out."""
+    """Reads the files; nothing is analysed yet. A file that was removed, or is outside the root, is left out."""
     analyzer = find_analyzers().get(effect.analyzer)
     if analyzer is None:
         return Fault(kind="analyzer", message=f"There is no analyzer {effect.analyzer!r} here.")

@@ -77,7 +77,7 @@ class Sender:
         on_text: OnText,
         most: Callable[[], int],
     ) -> ModelResult | ProviderOut:
-        """The result of the last try. `most` gives what the call is estimated to use at the most."""
+        """The result of the last try. `most` returns the highest estimate of the call's usage."""
         loop = asyncio.get_running_loop()
         same, header = self._idempotency_key(site, effect), self._resources.trace_header
         trace = None if header is None else header(site.key)
@@ -238,7 +238,7 @@ class Sender:
 def usage_problem(reply: Reply, most: int, window: int | None) -> str:
     """Why the reported usage of a reply cannot be right; "" when it can be right or was not reported.
 
-    `most` is what the call was estimated to use at the most; `window` is what the model is known to hold: if our
+    `most` is the highest estimate of the call's usage; `window` is what the model is known to hold: if our
     estimate of the request is larger, the known size is wrong.
     """
     if (count := reply.usage) is None:

@@ -40,7 +40,7 @@ class SharedLedger:
         self._raw: dict[str, int] = {}
         # Reservations of calls that were sent and then interrupted: no outcome says what they used.
         self.lost: list[Usage] = []
-        # Tokens counted for each call that came to an end without saying what it used.
+        # Tokens counted for each call that ended without reporting its usage.
         self.estimated: list[int] = []
         # Ends the session instead of denying a call: it may be given more. None where denials are final.
         self.end_short: Callable[[], None] | None = None
@@ -154,7 +154,7 @@ class SharedLedger:
     ) -> None:
         """Close a reservation. `used` is input and output; None is unknown, and counts as all that was set aside.
 
-        A call that was sent and broken off has no result: what it may have used is recorded here.
+        A call that was sent and interrupted has no result: what it may have used is recorded here.
         """
         reservation = self.ledger.open[site.key]
         lost = None
@@ -209,7 +209,7 @@ class LocalBudget:
 
     @property
     def lost(self) -> Usage:
-        """What was set aside for calls that were broken off, in this session or before."""
+        """The reservations of calls that were interrupted, in this session or before."""
         return Usage.total([*self._replay.spending.lost, *self._shared.lost])
 
     @property

@@ -20,7 +20,7 @@ class Waited:
     seconds: float = 0.0
     sent: bool = False
     pieces: list[str] = field(default_factory=list[str])
-    # Of a call that others wait for: it lets them go.
+    # For a call that others wait for: releases them.
     first: FirstCall | None = None
 
 

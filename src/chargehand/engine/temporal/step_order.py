@@ -12,7 +12,7 @@ from typing import Any, cast
 from chargehand.values.outcome import Usage
 from chargehand.values.step import Head, StepKind, StepRefs
 
-# What ends a run, beside the steps of its flow: the report and what was not carried by another step go on the record.
+# The step that ends a run, after the steps of its flow: it records the report and what no other step carried.
 CLOSE = "close"
 # The first steps of a run that has run before: they read its record, a page at a time.
 RECALL = "recall"
@@ -65,7 +65,7 @@ class StepOrder:
     restarted: bool = False
     # Whether the task, or what the supervisor made of all, is done again: the run was continued with more.
     reopens: bool = False
-    # For the last step: how the run ended, the ref of its report, and what the run spent beside its outcomes.
+    # For the last step: how the run ended, the ref of its report, and what the run spent in addition to its outcomes.
     status: str | None = None
     extras: list[JsonObject] = field(default_factory=list[JsonObject])
 

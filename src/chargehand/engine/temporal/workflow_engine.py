@@ -318,7 +318,7 @@ class WorkflowEngine:
 
 
 class _BrokenOff(Exception):
-    """The step was broken off because a person stopped its task, or the run's time is over."""
+    """The step was stopped because a person stopped its task, or the run's time is over."""
 
 
 def _written_tokens(result: StepResult) -> int:
