@@ -14,9 +14,9 @@ from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan import Task
 from chargehand.workers.worker_answer import Answer
 
-# An echo has at least this share of the words of the instruction, or of the success criterion, and fewer than so many
-# that the task does not have. One figure of its own makes it a result. If the task is a question, one word of its own
-# is enough: a short answer often repeats its question.
+# An echo has at least this share of the words of the instruction, or of the success criterion, and few words that the
+# task does not have. One figure of its own makes it a result. If the task is a question, one word of its own is enough:
+# a short answer often repeats its question.
 COVERED = 0.8
 OWN_WORDS = 3
 SHORT_CRITERION = 5

@@ -38,7 +38,7 @@ class CommandWorker:
     tier: Tier = "large"
     check: str | None = None
     waits_for_person: bool = False
-    # A person may be asked whether a run that was broken off has happened.
+    # Whether a person may be asked if an interrupted run of the program has happened.
     ask: bool = False
     material: tuple[str, ...] = ()
 

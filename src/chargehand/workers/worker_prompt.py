@@ -87,7 +87,7 @@ LAST_STEP = (
 
 
 def material_room(window: int | None) -> int:
-    """How many characters of material go into the first prompt of a model that holds so many tokens, if known."""
+    """How many characters of material go into the first prompt of a model with this window in tokens, if known."""
     return MOST_MATERIAL if window is None else min(MOST_MATERIAL, max(window - _KEPT_TOKENS, 0) * _CHARACTERS_A_TOKEN)
 
 
@@ -160,7 +160,7 @@ def task_prompt(task: Task, inputs: Mapping[str, Outcome], *, context: bool = Tr
 
 
 def _input(outcome: Outcome) -> str:
-    """One dependency as quoted data; a gap is stated, never passed over."""
+    """One dependency as quoted data; a gap is always stated."""
     if not outcome.ok:
         why = outcome.error.message if outcome.error else outcome.summary
         known = {
