@@ -35,7 +35,7 @@ class RunResults(NamedTuple):
 
 
 def make_report(request: Request, team: Team, done: RunResults, synthesis: Synthesis, engine: Engine) -> Report:
-    """The report of a run whose tasks have ended; what is missing and at odds is put on the record."""
+    """The report of a run whose tasks have ended; its gaps and contradictions are put on the record."""
     synthesis = _with_handed_up(synthesis, request, done.outcomes.values())
     for gap in synthesis.gaps:
         engine.emit(GapFound(gap=gap.to_json()), task=gap.task)
@@ -53,7 +53,7 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
     status = _decide_status(done, synthesis)
     usage = Usage.total([done.planning, *(outcome.usage for outcome in done.outcomes.values()), synthesis.usage])
     timing = _timing(done, synthesis, engine.clock.now())
-    # A chain of teams is not a chain if tasks ran in parallel inside of them.
+    # A chain of teams is not a chain if tasks ran in parallel inside them.
     by_teams = team.does_by_teams(done.plan.tasks) and timing.speedup >= LEAST_SPEEDUP
     advice = done.plan.advice(by_teams=by_teams, workers=len(team.workers))
     return Report(
@@ -118,7 +118,7 @@ def _quote(line: str) -> str:
 
 
 def _with_handed_up(synthesis: Synthesis, request: Request, outcomes: Iterable[Outcome]) -> Synthesis:
-    """The synthesis with what was missing from the start, and what teams left missing or at odds, whatever else the
+    """The synthesis with what was missing from the start, and the gaps and contradictions of teams, whatever else the
     answer says of their tasks.
     """
     gaps, contradictions = [*request.gaps, *synthesis.gaps], list(synthesis.contradictions)

@@ -33,7 +33,7 @@ from chargehand.workers import Assignment, Roster
 
 # The worker named in an outcome that a person gave.
 PERSON = "person"
-# What of a task is text: it is not known outside of steps.
+# The fields of a task that are text: they are not known outside steps.
 _WORDLESS = {"instruction": "", "context": None, "success_criterion": ""}
 T = TypeVar("T")
 
