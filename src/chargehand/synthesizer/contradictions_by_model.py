@@ -52,7 +52,7 @@ _RULING: Final[dict[str, Any]] = {
     "verdict": {"enum": ["first", "second", "both", "neither", "unclear"]},
     "confidence": {"type": ["number", "string", "null"]},
 }
-# Of one pair.
+# The answer about one pair.
 SCHEMA: Final[dict[str, Any]] = {"type": "object", "properties": _RULING, "required": ["reason", "verdict"]}
 _PLACE: Final[dict[str, Any]] = {"type": ["integer", "string"]}
 _NAMED_PAIR: Final[dict[str, Any]] = {
@@ -60,7 +60,7 @@ _NAMED_PAIR: Final[dict[str, Any]] = {
     "properties": {"first": _PLACE, "second": _PLACE, "subject": {"type": "string"}, **_RULING},
     "required": ["first", "second", "reason", "verdict"],
 }
-# Of a group.
+# The answer about a group.
 GROUP_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {

@@ -43,7 +43,7 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["scores", "best", "reason"],
 }
-# Of two, the judge may say which holds as it does of any two statements.
+# For two results, the judge may answer as for any two statements.
 _OF_TWO: dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -22,7 +22,7 @@ MOST_GROUPS: Final = 3
 # How many of the earlier statements with a term are compared, the latest first.
 MOST_PER_TERM: Final = 24
 NEAREST: Final = 5
-# Up to this many tasks two groups are enough; beyond, there is one group for each of so many statements.
+# Up to this many tasks two groups are enough; beyond, the number of groups grows with the number of statements.
 FEW_TASKS: Final = 10
 STATEMENTS_PER_GROUP: Final = 20
 

@@ -56,7 +56,7 @@ class Statement:
     text: str
     confidence: int | None = None
     sources: tuple[str, ...] = ()
-    # Of an entry of data: whether the data itself names what it is about.
+    # For an entry of data: whether the data itself names its subject.
     named: bool = False
 
     @property

@@ -1,6 +1,6 @@
 """A synthesizer's reply in pieces, as it is written -> the growing text of the answer, for viewers.
 
-Markdown is shown up to the heading of its notes. Of JSON the text of `answer` is shown where it is the first field. A
+Markdown is shown up to the heading of its notes. In JSON, the text of `answer` is shown if it is the first field. A
 reply that is sent again after its stream was cut begins again in the middle of the text so far: where its opening
 comes a second time, a new draft begins.
 """

@@ -1,8 +1,8 @@
 """Markdown -> its words, so the statements of workers are compared and shown without their layout.
 
 Removed are the marks of lists, headings, quotations and check boxes, fences, rules, the pipes of tables, the stars of
-emphasis, the backticks of code and what surrounds the text of a link. Underscores stay: `__init__` is a name. What is
-inside of code stays as it is. Linear in the length of the text. Why not by markdown-it: docs/adr/0017.
+emphasis, the backticks of code and what surrounds the text of a link. Underscores stay: `__init__` is a name. Code
+stays unchanged. Linear in the length of the text. Why not by markdown-it: docs/adr/0017.
 """
 
 from __future__ import annotations

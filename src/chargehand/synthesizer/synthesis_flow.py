@@ -318,7 +318,7 @@ def _contradictions(known: Reconciled, stated: Iterable[Contradiction] = ()) -> 
 
 
 def _same(stated: Contradiction, tasks: tuple[str, ...], subject: str) -> bool:
-    """Of the same tasks, and of a subject that has most of its words in common with the other."""
+    """Whether they have the same tasks, and subjects with most words in common."""
     sides = {_side(claim) for claim in stated.claims}
     words, others = frozenset(terms(stated.subject)), frozenset(terms(subject))
     return bool(sides) and sides <= set(tasks) and 2 * len(words & others) > min(len(words), len(others))
