@@ -208,7 +208,7 @@ def _plain_names(written: Field | None) -> list[str]:
 
 
 def _schema(agent: AgentFile, matter: FrontMatter, folder: Path, root: Path) -> dict[str, Any] | None:
-    """A JSON schema written in place, or the name of a JSON file beside the agent file."""
+    """A JSON schema written in place, or the name of a JSON file next to the agent file."""
     written = _text(matter, "output_schema").strip()
     if not written:
         return None
