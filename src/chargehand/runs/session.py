@@ -319,7 +319,7 @@ class Session:
             main.cancel()
 
     async def _watch(self, engine: EngineSession) -> None:
-        """Look for what other processes order, until the run is to be cancelled."""
+        """Look for orders of other processes, until a process asks to cancel the run."""
         paused = False
         while self._home is None or not self._home.cancel_requested(self._job.run):
             await engine.read_orders()
