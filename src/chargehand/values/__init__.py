@@ -1,1 +1,1 @@
-"""The values everything is made of: frozen, with one JSON shape each, and no behaviour above their own."""
+"""The values everything is made of: frozen, with one JSON shape each, and methods that concern only the value."""

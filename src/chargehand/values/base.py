@@ -1,8 +1,9 @@
 """The base of every value at the JSON boundary: frozen, closed, strict about names.
 
-A class of values is written and used as a pydantic model, and pydantic-core checks and writes it as it does those. What
-pydantic does before that for each class, and at each start, is left out: fields have few types (`field_schema.py`), and
-the schema of a class is made at its first use. docs/adr/0015-what-values-are-made-of.md has the reasons.
+A class of values is written and used like a pydantic model, and pydantic-core checks and writes it in the same way. The
+work that pydantic does before that for each class, at each start, is avoided: fields have few types
+(`field_schema.py`), and the schema of a class is made at its first use. docs/adr/0015-what-values-are-made-of.md gives
+the reasons.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _CONFIG: dict[str, Any] = {"extra_fields_behavior": "forbid", "ser_json_inf_nan"
 
 
 class _Lazy:
-    """An attribute of a class that is made from the class at first use."""
+    """A class attribute that is computed from the class at first use."""
 
     def __init__(self, name: str, make: Callable[[type[Value]], Any]) -> None:
         self._name = name
@@ -38,7 +39,7 @@ class _Lazy:
 class Value:
     """A frozen value; unknown fields are errors."""
 
-    # pydantic-core keeps the fields in the dictionary, and the names of those that were given; the others stay None.
+    # pydantic-core keeps the fields in `__dict__` and the names of the given fields in a set; the other two stay None.
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
 
     if TYPE_CHECKING:
@@ -75,11 +76,11 @@ class Value:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """So that a pydantic model can have a value as a field."""
+        """Let a pydantic model have a value as a field."""
         return cls.__core_schema__
 
     def check_together(self) -> None:
-        """Raise ValueError where fields do not fit together, each right by itself."""
+        """Raise ValueError when fields that are valid one by one do not fit together."""
 
     @property
     def model_fields_set(self) -> Set[str]:
@@ -87,7 +88,7 @@ class Value:
         return cast("Any", self).__pydantic_fields_set__
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Self:
-        """The value with other fields, which are not checked. What it has computed and kept is kept."""
+        """A copy with these fields replaced and not checked. Cached results of the value are kept."""
         return _restore(type(self), {**self.__dict__, **update}, {*self.model_fields_set, *update})
 
     def model_dump(self, mode: Literal["python", "json"] = "python", **options: Any) -> dict[str, Any]:
@@ -102,7 +103,7 @@ class Value:
         return self.model_dump(mode="json")
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Refused, as the model is frozen.
+        # Refused: the value is frozen.
         self.__pydantic_validator__.validate_assignment(self, name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -111,7 +112,7 @@ class Value:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        # What a value has computed and kept says nothing about it.
+        # Cached results are not part of the value.
         return self.__dict__ == other.__dict__ or self._contents() == cast(Value, other)._contents()
 
     def __hash__(self) -> int:
@@ -144,7 +145,7 @@ def _restore(cls: type[Any], fields: dict[str, Any], given: Set[str]) -> Any:
 
 
 def _own_classes(cls: type[Value]) -> list[type[Any]]:
-    """The class and those it inherits fields from, the furthest first."""
+    """The class and the classes it inherits fields from, the most distant first."""
     return [*reversed(cls.__mro__[: cls.__mro__.index(Value)])]
 
 
@@ -190,7 +191,7 @@ def _check_together(value: Value) -> Value:
 
 
 def _schema_with_definitions(cls: type[Value]) -> Schema:
-    """The schema in which each class of values is defined once, so that its JSON schema is."""
+    """A schema that defines each class of values once, so that the JSON schema made from it does too."""
     definitions: dict[type, Schema] = {}
 
     def refer_to(cls: type) -> Schema:

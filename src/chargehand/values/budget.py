@@ -8,13 +8,13 @@ from chargehand.values.base import Field, Value
 
 # A call with less room than this for its answer is not worth making.
 SMALLEST_OUTPUT = 256
-# A reservation leaves a call's answer at least this many tokens while there is more left than that.
+# A reservation gives a call's answer at least this many tokens while more than that is left.
 SMALLEST_SHARE = 1_024
-# The most of a budget that is held back for writing the answer.
+# The largest part of a budget that is held back for writing the answer.
 LARGEST_HOLD = 0.2
-# A task of a model-made plan that states no token budget may use this many times its share of the run's.
+# A task of a model-made plan that states no token budget may use this many times its share of the run's budget.
 SHARES_A_TASK = 3
-# Its ceiling is never lower than this while there is more: room for a call.
+# Its ceiling is at least this, if the run has so many tokens: enough for one call.
 SMALLEST_CEILING = 4 * SMALLEST_SHARE
 
 
@@ -33,6 +33,6 @@ class Budget(Value):
 
 
 def ceiling(limit: int, synthesis: int, tasks: int) -> int:
-    """The tokens one of so many tasks may use where it states no budget, so that none of them uses up all there is."""
+    """The tokens that a task without a budget may use, so that no task uses up the whole budget of the run."""
     whole = limit - min(synthesis, int(LARGEST_HOLD * limit))
     return min(whole, max(SHARES_A_TASK * whole // max(tasks, 1), SMALLEST_CEILING))

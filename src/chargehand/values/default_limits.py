@@ -1,4 +1,4 @@
-"""The limits of a run for which nothing is set, for settings, values and help texts alike."""
+"""The default limits of a run, used by settings, values and help texts."""
 
 from __future__ import annotations
 

@@ -30,20 +30,21 @@ class ModelCall(Value):
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
-    # "none" keeps the tools in the request, which a history with tool calls needs, and lets none be called.
+    # "none" keeps the tools in the request, because a history with tool calls needs them, but allows no call.
     tool_choice: Literal["auto", "none"] = "auto"
     output_schema: dict[str, JSON] | None = None
     options: dict[str, JSON] = Field(default_factory=dict)
     output_cap: int = 4096
     # How many seconds to wait for a provider that is down before the call counts as failed.
     patience_s: float = 60.0
-    # Whether another worker, whose model is of another provider, can do the task if this provider is out for long.
+    # Whether a worker with a model of another provider can do the task if this provider is out for long.
     yields: bool = False
-    # Whether the reply is the same in every run, as to a case that a model is measured on, and so is kept in the home.
+    # Whether the reply is the same in every run and is kept in the home, such as for a case that a model is measured
+    # on.
     keeps: bool = False
 
     def about(self, messages: Iterable[Message]) -> ModelCall:
-        """The same question with another conversation. The other parts are packed once for all of them."""
+        """The same question with another conversation. The other parts are packed once for all conversations."""
         _ = self.packed_tools, self.packed_schema, self.packed_options
         call = self.model_copy(update={"messages": tuple(messages)})
         vars(call).pop("fingerprint", None)
@@ -64,7 +65,7 @@ class ModelCall(Value):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal for calls that ask the same: model, messages, schemas and explicit options; nothing else."""
+        """Equal for calls with the same model, messages, schemas and explicit options; nothing else counts."""
         choice = () if self.tool_choice == "auto" else (self.tool_choice.encode(),)
         said = bytes.fromhex("".join([message.digest for message in self.messages]))
         return _digest(self.model.encode(), said, self.packed_tools, self.packed_schema, self.packed_options, *choice)
@@ -92,7 +93,7 @@ class Analysis(Value):
     kind: Literal["analysis"] = "analysis"
     worker: str
     analyzer: str
-    # The folder that the names of the files start from. It is not part of what is asked.
+    # The folder that the names of the files start from. The fingerprint does not include it.
     root: str
     files: tuple[str, ...]
     # Path -> the first and last line of each change, in the new text; None means whole files.
@@ -108,7 +109,7 @@ class Analysis(Value):
 
 
 class ProgramRun(Value):
-    """One run of a program on a task. `given` is what it reads: the task as JSON, of a preset as a prompt."""
+    """One run of a program on a task. `given` is its input: the task as JSON, or as a prompt for a preset."""
 
     kind: Literal["program"] = "program"
     worker: str
@@ -131,11 +132,11 @@ class ModelResult(Value):
     reply: Reply | None = None
     error: Fault | None = None
     usd: float | None = None
-    # What it may have used at the most, where the provider did not say.
+    # The most that the call may have used, when the provider did not report it.
     estimated: TokenCount | None = None
-    # Whether anything of it left this machine.
+    # Whether any part of the call left this machine.
     sent: bool = True
-    # Seconds in flight, and seconds it waited for slots, backoff and budget; the engine writes both.
+    # Seconds in flight, and seconds of waiting for slots, backoff and budget; the engine writes both.
     seconds: float = 0.0
     waiting_s: float = 0.0
 
@@ -145,7 +146,7 @@ class ModelResult(Value):
 
 
 def usage_of(result: ModelResult, model: str) -> Usage:
-    """What one call used. Where the provider did not say, it counts as much as it can have been, at unknown cost."""
+    """What one call used. If the provider did not report it, the possible maximum counts, at unknown cost."""
     known = result.reply.usage if result.reply else None
     tokens = known or result.estimated or TokenCount()
     return Usage(
@@ -161,10 +162,9 @@ def usage_of(result: ModelResult, model: str) -> Usage:
 
 
 class ToolResult(Value):
-    """What a tool returned. `reads` maps each name the tool read to a hash of it, so that a rerun can check.
-
-    `lines` maps each file of which something was shown to the number of its lines. `urls` are those in the text, in
-    their normal form: an answer may cite them.
+    """What a tool returned. `reads` maps each name the tool read to a hash of its content, so that a rerun can check
+    it. `lines` maps each file that was shown, whole or in part, to its number of lines. `urls` are the URLs in the
+    text, in their normal form: an answer may cite them.
     """
 
     text: str = ""
@@ -184,15 +184,15 @@ class ToolResult(Value):
 class ProgramResult(Value):
     """What a program printed, how it ended, and what it changed in its checkout."""
 
-    # What it printed; of a preset its last message.
+    # What it printed; for a preset, its last message.
     text: str = ""
     # Its changes as a patch, and the revision they were made to.
     diff: str = ""
     base: str = ""
-    # What verifying printed, where that failed.
+    # What the verification printed, if it failed.
     unverified: str | None = None
     error: Fault | None = None
-    # What it said that it used of models.
+    # The use of models that it reported.
     used: Usage | None = None
     seconds: float = 0.0
     waiting_s: float = 0.0
@@ -203,23 +203,23 @@ class ProgramResult(Value):
 
 
 def usage_of_program(result: ProgramResult) -> Usage:
-    """What one run of a program used: its time, and what it said it used of models."""
+    """What one run of a program used: its time, and the use of models that it reported."""
     used = result.used or Usage()
     return used.model_copy(update={"seconds": result.seconds, "waiting_s": result.waiting_s})
 
 
 class AnalysisResult(Value):
-    """What an analyzer found. `content` is a hash of the tool and of all it looked at, so that a rerun can check."""
+    """What an analyzer found. `content` is a hash of the tool and of everything it read; a rerun can check it."""
 
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     # Path -> why it could not be checked.
     unchecked: dict[str, str] = Field(default_factory=dict)
-    # What the analyzer made, if it makes something, such as a test file.
+    # What the analyzer produced, such as a test file, if it produces something.
     output: JSON = None
     error: Fault | None = None
     content: str = ""
-    # How many of the files this analyzer checked, and for how many of those the findings were known before.
+    # How many of the files this analyzer checked, and for how many of them the findings were already known.
     files: int = 0
     reused: int = 0
     seconds: float = 0.0

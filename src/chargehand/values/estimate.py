@@ -1,4 +1,4 @@
-"""An estimate by constants and past runs of the same team and models -> an estimate that they correct."""
+"""An estimate by constants, and past runs of the same team and models -> the estimate corrected by those runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Figures(NamedTuple):
-    """What a run takes in all. `usd` is None where a price is not known."""
+    """What a run takes in total. `usd` is None when a price is unknown."""
 
     calls: float
     tokens: float
@@ -16,7 +16,7 @@ class Figures(NamedTuple):
 
 
 class PastRun(NamedTuple):
-    """`by_plan` is the estimate from constants, `expected` the one that earlier runs gave, `used` what it came to."""
+    """`by_plan` is the estimate from constants, `expected` the estimate from earlier runs, `used` the real figures."""
 
     by_plan: Figures
     expected: Figures
@@ -32,7 +32,7 @@ class Learned(NamedTuple):
 
 
 def learn(by_plan: Figures, past: Sequence[PastRun]) -> Learned:
-    """Each figure times what past runs used for each unit of the estimate by their plan; as it is without any."""
+    """Each figure times the ratio of use to estimate in past runs; without past runs, the figure unchanged."""
 
     def scale(name: str, choose: Callable[[Sequence[float]], float]) -> float | None:
         figure: float | None = getattr(by_plan, name)
@@ -52,5 +52,5 @@ def _ratio(run: PastRun, name: str) -> float | None:
 
 
 def _median(ratios: Sequence[float]) -> float:
-    # Not that of `statistics`, which takes longer to import than a small run takes to plan.
+    # `statistics.median` is not used: its import takes longer than a small run takes to plan.
     return sorted(ratios)[len(ratios) // 2]

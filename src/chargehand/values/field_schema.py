@@ -1,7 +1,7 @@
 """The annotation of a field -> the schema by which pydantic-core checks and writes it.
 
-Fields of values are texts, numbers, flags, JSON, tuples, dictionaries, choices of these, and other values. The value of
-a type variable is not checked. Any other type is refused when a class is first used.
+Fields of values are texts, numbers, flags, JSON, tuples, dictionaries, other values, or a choice between those types.
+The value of a type variable is not checked. Any other type is refused when a class is first used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PLAIN: dict[object, str] = {str: "str", int: "int", float: "float", bool: "bool
 
 
 class FieldInfo(NamedTuple):
-    """What `Field` says about a field, apart from its type."""
+    """What `Field` states about a field, apart from its type."""
 
     default: Any = REQUIRED
     default_factory: Callable[[], Any] | None = None
@@ -39,13 +39,13 @@ class FieldInfo(NamedTuple):
 
 
 class Before(NamedTuple):
-    """In `Annotated[...]`: changes what was given before it is checked."""
+    """In `Annotated[...]`: changes the given data before the check."""
 
     change: Callable[[Any], Any]
 
 
 class After(NamedTuple):
-    """In `Annotated[...]`: looks at what was checked; raises ValueError, or returns the value to keep."""
+    """In `Annotated[...]`: takes the checked value and raises ValueError or returns the value to keep."""
 
     check: Callable[[Any], Any]
 
@@ -63,7 +63,7 @@ def Field(  # noqa: N802 -- as pydantic names it: it means the same
     max_length: int | None = None,
     pattern: str | None = None,
 ) -> Any:
-    """The default, the name in JSON and the limits of a field; also in `Annotated[...]`, there for limits only."""
+    """The default, the name in JSON and the limits of a field; in `Annotated[...]` only the limits."""
     limits = {
         "ge": ge,
         "gt": gt,

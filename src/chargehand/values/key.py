@@ -1,4 +1,4 @@
-"""Where a run is: keys, and the paths of tasks in them. Both are texts on the record, and are parsed here only.
+"""Places in a run: keys, and the paths of tasks in keys. Both are texts on the record and are parsed only here.
 
 t3/2/model/4         task t3, attempt 2, fourth model call
 t3/1/t1/2/model/1    task t1 of the team that does attempt 1 of t3, its own attempt 2
@@ -12,14 +12,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-# What follows an attempt in a key, with a number after it: not to be taken for a task of a nested team.
+# The words that follow an attempt in a key, each with a number after it. They are not tasks of a nested team.
 _NUMBERED = frozenset(
     {"analysis", "ask", "model", "recovery", "refine", "reroute", "score", "select", "split", "stated", "tool"}
 )  # fmt: skip
 _MEMBER = re.compile(r"b\d+")
-# What follows a task in a key: an attempt, or what is done once for all attempts.
+# What follows a task in a key: an attempt, or a step that is done once for all attempts.
 _AFTER_A_TASK = re.compile(r"\d+|ask|once")
-# About as many as there are tasks in a wide plan: their paths are asked for with each call.
+# About the number of tasks in a wide plan: each call asks for their paths.
 _KEPT = 16_384
 
 
@@ -52,7 +52,7 @@ class Key(NamedTuple):
 
     @property
     def within(self) -> str:
-        """The attempt whose team the task is of, such as `t3/1`; empty for a task of the run's own team."""
+        """The attempt whose team owns the task, such as `t3/1`; empty for a task of the run's own team."""
         return "" if self.task is None else TaskPath.parse(self.task).within
 
     def __str__(self) -> str:
@@ -60,14 +60,14 @@ class Key(NamedTuple):
 
 
 class TaskPath(NamedTuple):
-    """A task with those it is nested in."""
+    """A task and the tasks it is nested in."""
 
     text: str
     # The tasks and attempts it is in, the nearest first.
     around: tuple[tuple[str, int], ...]
-    # The task and those it is in.
+    # The task and the tasks it is in.
     lineage: tuple[str, ...]
-    # The task, those it is in, and those that any of them is a part of.
+    # The task, the tasks it is in, and the tasks that any of them is a part of.
     wholes: tuple[str, ...]
 
     @staticmethod
@@ -76,12 +76,12 @@ class TaskPath(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """The task of the run's own plan that it is, is a part of or is nested in."""
+        """The task of the run's own plan: this task, or the one that it is a part of or nested in."""
         return self.wholes[-1]
 
     @property
     def within(self) -> str:
-        """The attempt whose team the task is of, such as `t3/1`; empty for a task of the run's own team."""
+        """The attempt whose team owns the task, such as `t3/1`; empty for a task of the run's own team."""
         return f"{self.around[0][0]}/{self.around[0][1]}" if self.around else ""
 
     def __str__(self) -> str:

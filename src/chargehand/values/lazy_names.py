@@ -1,4 +1,4 @@
-"""A folder's names that are loaded at first use, so that importing one of its modules does not load the others.
+"""Names of a folder that are loaded at first use, so that the import of one module does not load the others.
 
 For folders that short commands touch: `__getattr__ = lazy_names(__name__, {"Name": "module"})` in `__init__.py`, with
 the same names imported under TYPE_CHECKING for type checkers and import layers.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are in these modules below it."""
+    """The `__getattr__` of a package that takes each name from the given module below it."""
 
     def load_name(name: str) -> Any:
         if name not in modules:

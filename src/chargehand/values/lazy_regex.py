@@ -1,7 +1,7 @@
 """Regular expressions that are compiled at first use.
 
-Compiling a large expression takes milliseconds, and most commands use few of those they import. For the modules where
-that shows at start-up (`python -m bench --only startup`); elsewhere `re.compile` is fine.
+Compiling a large expression takes milliseconds, and most commands use few of the expressions they import. Meant for
+modules in which compiling slows the start (`python -m bench --only startup`); elsewhere `re.compile` is fine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 
 class _LazyRegex:
-    """Used in place of the compiled expression: attributes are kept, so that each is looked up only once."""
+    """Takes the place of the compiled expression. Attributes are kept: each is looked up only once."""
 
     def __init__(self, expression: str, flags: int) -> None:
         self._expression = expression
@@ -29,5 +29,5 @@ class _LazyRegex:
 
 
 def lazy_regex(expression: str, flags: int = 0) -> re.Pattern[str]:
-    """As `re.compile`, for its methods and attributes; a mistake in the expression is found at first use."""
+    """Like `re.compile`, with the same methods and attributes; an error in the expression is found at first use."""
     return cast("re.Pattern[str]", _LazyRegex(expression, flags))

@@ -2,8 +2,8 @@
 
     limit = spent + reserved (calls in flight) + held back (for the synthesis) + left
 
-A call is granted, made to wait while calls in flight could free enough, or denied. What a worker writes is set aside
-twice: it is written, and then read by the synthesizer.
+A call is granted, has to wait while calls in flight could free enough, or is denied. The output of a worker is reserved
+twice: the worker writes it, and the synthesizer reads it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from chargehand.values.plain_class import plain_class
 
 
 class Wish(NamedTuple):
-    """What a call would like to reserve. `echo`: what it writes will be read again by the synthesizer.
-
-    `share` is the number of tasks that still want something; it keeps one reservation from serialising a fan-out. With
-    room for less than `least` tokens of output the call is not made. `held`: it may use what is held back.
+    """What a call would like to reserve. `echo`: the synthesizer will read the output of the call. `share` is the
+    number of tasks that still need budget: one reservation must not make parallel tasks wait for each other. With room
+    for less than `least` tokens of output the call is not made. `held`: the call may use the tokens that are held back.
     """
 
     key: str
@@ -44,7 +43,7 @@ class Reservation(NamedTuple):
     output_tokens: int
     usd: float | None
     echo: bool
-    # What it costs that the synthesizer reads what the call writes.
+    # The cost of the synthesizer reading the output of the call.
     usd_to_read: float = 0.0
 
     @property
@@ -66,7 +65,7 @@ class Grant(NamedTuple):
 
 
 class Wait:
-    """Not now, but what others have reserved could free enough."""
+    """Not now, but reservations of other calls could free enough."""
 
 
 class Deny(NamedTuple):
@@ -75,7 +74,7 @@ class Deny(NamedTuple):
 
 @plain_class()
 class Account:
-    """One limit and what is used of it. Only the ledger writes it."""
+    """One limit and how much of it is used. Only the ledger writes it."""
 
     name: str
     limit: Budget
@@ -85,7 +84,7 @@ class Account:
     reserved_usd: float = 0.0
 
     def tokens_left(self, *, in_flight: bool) -> int | None:
-        """Tokens not spent and, unless calls in flight are left out, not reserved; None without a limit."""
+        """Tokens that are not spent and, if calls in flight count, not reserved; None without a limit."""
         if self.limit.tokens is None:
             return None
         return self.limit.tokens - self.spent_tokens - (self.reserved_tokens if in_flight else 0)
@@ -100,7 +99,7 @@ class Account:
 class Ledger:
     """How much of the budget of a run and of its tasks is reserved, and for what. Every method is one atomic step.
 
-    Invariant: spent + reserved + held back <= the limit, but for `short`, the estimation error of settled calls.
+    Invariant: spent + reserved + held back <= the limit, except for `short`, the estimation error of settled calls.
     """
 
     limit: Budget
@@ -110,7 +109,7 @@ class Ledger:
     to_read: int = 0
     # USD per token of input and output of the model that writes the answer; None if unknown.
     writer: tuple[float, float] | None = None
-    # By how many tokens settled calls exceeded their reservations, in all.
+    # By how many tokens settled calls exceeded their reservations, in total.
     short: int = 0
     _run: Account = field(init=False)
     _tasks: dict[str, Account] = field(default_factory=dict[str, Account])
@@ -149,17 +148,17 @@ class Ledger:
         return None if left is None else left - (0 if held else self.held_back)
 
     def release(self) -> None:
-        """Hold nothing back any more: the answer is written."""
+        """Stop holding tokens back: the answer is written."""
         self.to_write = self.to_read = 0
 
     def affordable(self, needed: int = SMALLEST_SHARE) -> bool:
-        """Whether another attempt has a chance: room for a call of that size once those in flight are settled."""
+        """Whether there is room for another attempt: for a call of that size, after the calls in flight are settled."""
         tokens, usd = self._run.tokens_left(in_flight=False), self._run.usd_left(in_flight=False)
         enough = tokens is None or tokens - self.held_back > max(needed, SMALLEST_SHARE)
         return enough and (usd is None or usd > self.held_back_usd)
 
     def allot(self, task: str, limit: Budget, tokens: int = 0, usd: float = 0.0) -> None:
-        """Keep a task within a budget, of which an earlier session may have used some; the tightest holds."""
+        """Keep a task within a budget, some of which an earlier session may have used; the tightest budget applies."""
         account = self._tasks.setdefault(task, Account(f"task {task}", limit, tokens, usd))
         account.limit = account.limit.within(limit)
 
@@ -194,7 +193,7 @@ class Ledger:
         return self._grant_money(wish, wish.usd_per_token, cap, least)
 
     def _grant_money(self, wish: Wish, prices: tuple[float, float], cap: int, least: int) -> Grant | Wait | Deny:
-        """The same for money, with room for `cap` tokens of output."""
+        """The same for money, for `cap` tokens of output."""
         accounts = self._accounts(wish.task)
         read = wish.input_tokens * prices[0]
         again = self.writer[0] if wish.echo and self.writer else 0.0
@@ -235,9 +234,9 @@ class Ledger:
         return Grant(reservation)
 
     def settle(self, key: str, tokens: int | None, usd: float | None, written: int = 0) -> None:
-        """Close a reservation with what was used; unknown usage counts as all that the call could have used."""
+        """Close a reservation with the real usage; unknown usage counts as the most that the call could have used."""
         reservation = self.open.pop(key)
-        # A negative number is unknown too: no number may give back more than was reserved.
+        # A negative number counts as unknown: a call must not give back more than it reserved.
         used = reservation.tokens if tokens is None or tokens < 0 else tokens
         cost = usd if usd is not None and 0.0 <= usd < inf else reservation.usd or 0.0
         self.short += max(used - reservation.tokens, 0)
@@ -250,7 +249,7 @@ class Ledger:
             account.spent_usd += cost
 
     def top_up(self, tokens: int, usd: float) -> Budget:
-        """Let the run use so much more where it has a limit; the limit from now on."""
+        """Raise the limits that the run has by so much; returns the new limits."""
         more = {
             "tokens": None if self.limit.tokens is None else self.limit.tokens + tokens,
             "usd": None if self.limit.usd is None else self.limit.usd + usd,
@@ -264,7 +263,7 @@ class Ledger:
         self._run.spent_usd += usd if usd is not None and 0.0 <= usd < inf else 0.0
 
     def _accounts(self, task: str | None) -> tuple[Account, ...]:
-        """The run's, the task's own if it has one, and also those of the whole it is a part of or nested in."""
+        """The limits of the run, of the task if it has one, and of the tasks it is a part of or nested in."""
         if task is None or not self._tasks:
             return (self._run,)
         return (self._run, *(self._tasks[name] for name in TaskPath.parse(task).wholes if name in self._tasks))
@@ -272,9 +271,9 @@ class Ledger:
 
 @plain_class()
 class Calibration:
-    """How many tokens a model counts for each estimated one, learnt from what it reports."""
+    """How many tokens a model counts for each estimated token, learned from the usage it reports."""
 
-    # What an estimate is raised by, so that it is rarely too low.
+    # The factor that raises an estimate, so that it is rarely too low.
     margin: float = 1.1
     _ratios: dict[str, float] = field(default_factory=dict[str, float])
 

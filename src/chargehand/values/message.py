@@ -33,12 +33,12 @@ class Message(Value):
     tool_call_id: str | None = None
     tool_failed: bool = False
     opaque: tuple[dict[str, Any], ...] = ()
-    # How many characters at the beginning of the text other calls have too: a provider may cache up to there.
+    # How many characters at the beginning of the text are the same in other calls: a provider may cache that part.
     shared: int = 0
 
     @cached_property
     def packed(self) -> bytes:
-        """The message as JSON bytes, made once however often it is sent."""
+        """The message as JSON bytes, made only once even if it is sent often."""
         return self.model_dump_json(exclude_defaults=True).encode()
 
     @cached_property
@@ -51,7 +51,7 @@ class Message(Value):
         return {}
 
     def as_written(self, write: Callable[[Message], bytes]) -> bytes:
-        """The message in a wire format, made once however often it is sent."""
+        """The message in a wire format, made only once even if it is sent often."""
         if (known := self.written.get(write)) is None:
             known = self.written[write] = write(self)
         return known
@@ -85,18 +85,18 @@ class Reply(Value):
     tool_calls: tuple[ToolRequest, ...] = ()
     stop: Literal["end", "tools", "length", "refused"] = "end"
     usage: TokenCount | None = None
-    # Why what the provider said of its usage cannot be read.
+    # Why the usage that the provider reported cannot be read.
     usage_problem: str = ""
     model: str = ""
     opaque: tuple[dict[str, Any], ...] = ()
-    # Where the call asked for it: the words it might have begun with, each with the logarithm of its probability.
+    # If the call asked for it: the possible first words of the reply, each with the logarithm of its probability.
     first_words: dict[str, float] = Field(default_factory=dict)
 
     def as_message(self) -> Message:
         return Message(role="assistant", text=self.text, tool_calls=self.tool_calls, opaque=self.opaque)
 
     def as_text(self) -> Message:
-        """The same in a conversation without tools, in which providers refuse calls of tools."""
+        """The same for a conversation without tools: there, providers refuse messages with tool calls."""
         if not self.tool_calls:
             return self.as_message()
         names = ", ".join(call.name for call in self.tool_calls)

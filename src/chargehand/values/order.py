@@ -52,13 +52,13 @@ class Order(Value):
 
     @property
     def key(self) -> str:
-        """Under which key it is on the record."""
+        """The key of the order on the record."""
         return control_key(self.id)
 
     @property
     def details(self) -> dict[str, object]:
-        """What it says apart from the kind, the task and the sender."""
-        # The answer itself is on the record as such.
+        """The content of the order apart from the kind, the task and the sender."""
+        # The answer is on the record by itself.
         said: dict[str, object] = {
             "text": None if self.order == "answer" else self.text,
             "model": self.model,
@@ -83,7 +83,7 @@ class Restart(NamedTuple):
 
 
 class _OrderIds:
-    """ULIDs: each larger than all that this process has made before."""
+    """Makes ULIDs, each larger than all earlier ones of this process."""
 
     _last = 0
 
@@ -97,5 +97,5 @@ _IDS = _OrderIds()
 
 
 def new_order(kind: OrderKind, *, by: str = "python", **fields: object) -> Order:
-    """An order of this moment."""
+    """A new order with the current time."""
     return Order.model_validate({"id": next(_IDS), "order": kind, "by": by, "sent_at": time.time(), **fields})

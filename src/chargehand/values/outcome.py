@@ -113,7 +113,7 @@ class Contradiction(Value):
     resolved: bool = False
 
 
-# What a gap means for the answer that a team hands up.
+# What a gap means for the answer that a team returns.
 IMPACT_OF_TEAM = "What the team gives is not all that was asked of it."
 
 
@@ -135,7 +135,7 @@ class Evidence(Value):
 
     @staticmethod
     def total(parts: Iterable[Outcome]) -> Evidence | None:
-        """What was found in all of them; None when that is nothing."""
+        """The sum of all of them; None when nothing was found."""
         known = [part.evidence for part in parts if part.evidence is not None]
         removed, own = sum(each.removed for each in known), sum(each.own_knowledge for each in known)
         return Evidence(removed=removed, own_knowledge=own) if removed or own else None
@@ -156,7 +156,7 @@ class Outcome(Value):
     error: Fault | None = None
     escalation: Escalation | None = None
     because: tuple[str, ...] = ()
-    # What a team that did the task leaves missing or unreconciled; with a gap the outcome is partial.
+    # What is missing or contradictory in the result of a team that did the task; with a gap the outcome is partial.
     gaps: tuple[Gap, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     evidence: Evidence | None = None
@@ -168,7 +168,7 @@ class Outcome(Value):
         return self.status == "done"
 
     def to_json(self) -> dict[str, JSON]:
-        """As in the contract: the optional fields only where they say something."""
+        """As in the contract: optional fields only when they have content."""
         data = super().to_json()
         for name in ("partial", "error", "escalation", "because", "gaps", "contradictions", "evidence"):
             if not data[name]:

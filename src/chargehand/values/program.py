@@ -9,19 +9,19 @@ from chargehand.values.message import ToolEffect
 
 Preset = Literal["claude", "codex"]
 SandboxRule = Literal["auto", "required", "off"]
-# How long a program may run where neither its worker nor its task says.
+# How long a program may run if neither its worker nor its task sets a limit.
 DEFAULT_SECONDS = 1_800.0
 
 
 class Program(Value):
-    """Variables of the environment and files of the home are named here; what is in them is never on the record."""
+    """Environment variables and files of the home are named here; their content is never on the record."""
 
-    # Arguments, without a shell. Of a preset: its program and what is added to the arguments it is started with.
+    # Arguments, without a shell. For a preset: its program, and arguments added to those of the preset.
     command: tuple[str, ...]
     preset: Preset | None = None
-    # Whether it works in a checkout of its own of the repository in the material; its changes are then the output.
+    # Whether it works in its own checkout of the repository in the material; the output is then its changes.
     worktree: bool = False
-    # Arguments of a command that has to succeed in the same folder afterwards.
+    # A command, as arguments, that must succeed in the same folder afterwards.
     verify: tuple[str, ...] = ()
     effect: ToolEffect = "once"
     env: tuple[str, ...] = ()

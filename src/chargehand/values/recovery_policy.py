@@ -1,4 +1,4 @@
-"""A team's own rules for what fails: how many attempts, which rungs of the ladder, how much evidence a result needs."""
+"""A team's own rules for failures: how many attempts, which recovery steps, how much evidence a result needs."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ class Policy(Value):
     ladder: dict[Condition, tuple[Rung, ...]] = Field(default_factory=dict[Condition, tuple[Rung, ...]])
     # Whether a small model scores each result against its criterion.
     score: bool = False
-    # A call without an answer for this long is made a second time beside the first; None is never.
+    # After this long without an answer, a second copy of the call is sent; None means never.
     hedge_after_s: Annotated[float, Field(gt=0)] | None = None
     evidence: EvidenceRule = "normal"

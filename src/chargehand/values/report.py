@@ -14,15 +14,15 @@ from chargehand.values.status_words import EXIT_CODES, FINISHED, RunStatus
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    # What `unwrap` returns: the data of the type that was asked for, else the text of the answer.
+    # What `unwrap` returns: data of the requested type, or else the text of the answer.
     T = DefaultTypeVar("T", default=Any)
 else:
     T = TypeVar("T")
 D = TypeVar("D")
 
-# Of the gap where the data is not of the type or the schema that was asked for.
+# The words of the gap when the data does not have the requested type or schema.
 INVALID_DATA = "The data on the record is as the model gave it."
-# In the dictionary of a report that was asked for data of a type; not a field, and on no record.
+# In the `__dict__` of a report of a run that was asked for typed data. Not a field, and never on the record.
 _TYPED = "_typed"
 # How much of the answer its representation shows.
 _SHOWN = 60
@@ -77,7 +77,7 @@ class Provenance(Value):
 
     @property
     def accounts_for_all(self) -> bool:
-        """Whether the answer cites what it rests on, and every result is used or left out for a reason."""
+        """Whether the answer cites its sources, and every result is used or left out for a reason."""
         return bool(self.citations) and not self.unused
 
 
@@ -109,7 +109,7 @@ class Report(Value, Generic[T]):
     timing: Timing = Field(default_factory=Timing)
     strategy: Strategy = "single"
     plan: Plan | None = None
-    # Sentences worth reading beside the answer: a pure chain, an oversized team, an estimated usage.
+    # Sentences worth reading along with the answer: a pure chain, an oversized team, an estimated usage.
     notes: tuple[str, ...] = ()
     # Why the run as a whole failed.
     error: Fault | None = None

@@ -41,12 +41,12 @@ class AppRun(Value):
 
 class Request(Value):
     text: str
-    # The part of it that routing rules are matched with; None means all of it. Results of other tasks are never part.
+    # The part of the text that routing rules are matched with; None means all of it. It has no results of other tasks.
     asked: str | None = None
     material: tuple[Material, ...] = ()
     budget: Budget = Field(default_factory=Budget)
     deadline_s: float | None = None
-    # How long to wait for a provider that asks to be left alone; 0 is not at all.
+    # How long to wait for a provider that asks for a pause; 0 means not at all.
     wait_s: float = DEFAULT_WAIT_S
     max_concurrent: int = DEFAULT_CONCURRENCY
     max_tasks: int = DEFAULT_TASKS
@@ -61,9 +61,9 @@ class Request(Value):
     earlier: Earlier | None = None
     # Set when a planner may add tasks to a given plan; without it, the plan runs as it is.
     subject: Subject | None = None
-    # What is known to be missing before anything begins.
+    # What is known to be missing before the run begins.
     gaps: tuple[Gap, ...] = ()
-    # What code decided before anything began, for the reader of the report.
+    # What code decided before the run began, for the reader of the report.
     notes: tuple[str, ...] = ()
     # Absent on records from before apps were named on them.
     app: AppRun | None = None

@@ -1,4 +1,4 @@
-"""Two runs beside each other: their plans, each task, what they cost and took, and their answers."""
+"""A comparison of two runs: their plans, each task, their cost and time, and their answers."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class FieldDiff(Value):
 
 
 class TaskDiff(Value):
-    """A task in both runs, each as far as it ended there. Cost and time are in `usage` of the outcomes."""
+    """A task in both runs, with an outcome where it ended. Cost and time are in `usage` of the outcomes."""
 
     task: str
-    # What of the results is not the same; cost and time hardly ever are, and are not listed.
+    # Which parts of the results differ. Cost and time nearly always differ and are not listed.
     differs: tuple[Aspect, ...]
     a: Outcome | None
     b: Outcome | None
@@ -55,7 +55,7 @@ class RunDiff(Value):
     b: RunSide
     # Empty: the plans are the same.
     plan: tuple[FieldDiff, ...]
-    # In the order of the first plan; those that only the second one has come last.
+    # In the order of the first plan; tasks that only the second plan has come last.
     tasks: tuple[TaskDiff, ...]
     answer: AnswerDiff
 

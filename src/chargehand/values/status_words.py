@@ -1,4 +1,4 @@
-"""What became of a run, in one word. Apart from the report, so that runs are listed without loading its models."""
+"""The status of a run, in one word. In its own module, so that runs are listed without loading the report's models."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Steps and their heads: what is handed into a step of a run, and what of its result may leave it.
+"""Steps and their heads: the input of a step of a run, and the part of its result that may leave it.
 
 A step (the plan, an attempt, a rewrite, the answer ...) is the unit of work that an engine may carry out anywhere.
-Texts stay inside of steps: what goes in are ids, numbers and refs, and what comes out is a head, which names its body
-by a ref.
+Texts stay inside steps: the input is ids, numbers and refs, and the output is a head, which names its body by a ref.
 
     t3/2        the outcome of attempt 2 of task t3
     t3          the outcome the task ended with
@@ -27,18 +26,18 @@ StepKind = Literal[
 
 
 class WorkerHead(Value):
-    """What a dispatch has to know of a worker."""
+    """What the dispatcher has to know about a worker."""
 
     tier: Tier
     waits_for_person: bool
 
 
 class PlanHead(Value):
-    """What the order of a run depends on, beside its tasks: of the plan, the team, the request and the models."""
+    """What the order of a run depends on, apart from tasks: facts of the plan, the team, the request and the models."""
 
-    # The tokens a task may use that states no budget of tokens; None without a limit.
+    # The tokens that a task without a token budget may use; None without a limit.
     ceiling: int | None
-    # When workers stop, so that the answer can still be written.
+    # When workers stop, to leave time for writing the answer.
     stop_at: float | None
     workers: dict[str, WorkerHead]
     fallbacks: dict[str, str]
@@ -52,21 +51,21 @@ class PlanHead(Value):
     # How many times tasks may be added, and how many tasks there may be then.
     extensions: int
     max_tasks: int
-    # What writing the answer takes, without reading the results; 0 when code writes it.
+    # The tokens that writing the answer takes, without reading the results; 0 when code writes it.
     synthesis_tokens: int
 
 
 class Head(Value):
-    """What may be known of a step's result outside of it: everything but its texts."""
+    """What may be known about a step's result outside the step: everything except its texts."""
 
     status: Status
     # Empty for a step of the run as a whole.
     task: str = ""
     worker: str = ""
-    # Where the outcome is; None when the head is all there is of it.
+    # Where the outcome is; None when there is only the head.
     ref: str | None = None
-    # Why it is not done: the words, or a mark which the engine replaces with the words when it writes an event. It may
-    # become part of a sentence, and nothing may depend on it.
+    # Why it is not done: the words, or a mark that the engine replaces with the words when it writes an event. It may
+    # become part of a sentence. No code may depend on it.
     why: str = ""
     error: ErrorKind | None = None
     escalation: EscalationReason | None = None
@@ -75,15 +74,15 @@ class Head(Value):
     because: tuple[str, ...] = ()
     attempts: int = 1
     usage: Usage = Field(default_factory=Usage)
-    # The outcome whose output it has as a partial result, where that is not its own.
+    # The outcome whose output is its partial result, if that is another outcome.
     output_of: str | None = None
-    # The words that the task has from here on.
+    # The words of the task from now on.
     words: str | None = None
     # Tasks without their words: those of the plan, those added to it, or the smaller ones that take the task's place.
     parts: tuple[Task, ...] = ()
     # A plan that may run.
     plan: PlanHead | None = None
-    # For each gap the added tasks that have to be done for it to be filled.
+    # For each gap, the added tasks that must be done to fill it.
     fills: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     # Whether it is a draft of the answer that lacks something, and the tokens of the results it was written from.
     lacks: bool = False
@@ -115,7 +114,7 @@ class Head(Value):
 
     @staticmethod
     def failed(task: str, worker: str, kind: ErrorKind, why: str) -> Head:
-        """A failure outside of any step: the head is all there is of it."""
+        """A failure outside of any step: there is only the head."""
         return Head(task=task, worker=worker, status="failed", why=why, error=kind)
 
     @staticmethod
@@ -125,7 +124,7 @@ class Head(Value):
         return Head(task=task, worker=worker, status="skipped", why=why, because=because, attempts=0)
 
     def outcome(self) -> Outcome:
-        """The outcome of a head that is all there is of it."""
+        """The outcome of a head that has no stored outcome."""
         return Outcome(
             task=self.task,
             status=self.status,
@@ -140,7 +139,7 @@ class Head(Value):
 
 
 class StepRefs(NamedTuple):
-    """What is handed into a step: plain JSON values, no texts but names."""
+    """The input of a step: plain JSON values, and no texts except names."""
 
     # Empty for a step of the run as a whole.
     task: str = ""
@@ -148,7 +147,7 @@ class StepRefs(NamedTuple):
     attempt: int = 0
     worker: str = ""
     tier: Tier | None = None
-    # The words of the task, where they are not those of the plan any more.
+    # The words of the task, if they are no longer those of the plan.
     words: str | None = None
     # The tasks whose outcomes it sees.
     inputs: tuple[str, ...] = ()
@@ -161,13 +160,13 @@ class StepRefs(NamedTuple):
     among: tuple[str, ...] = ()
     # The smaller tasks that took the task's place.
     parts: tuple[str, ...] = ()
-    # Why no worker may begin: the attempt fails with it.
+    # Why no worker may begin: the attempt fails with this reason.
     refused: str | None = None
-    # The tasks whose place others have taken.
+    # The tasks that other tasks have replaced.
     filled: tuple[str, ...] = ()
     # The draft of the answer that lacks something.
     draft: str | None = None
-    # The round in which tasks are added, or were last.
+    # The round in which tasks are added, or were last added.
     round: int = 0
     # Whether the answer may come back as a draft that lacks something: tasks may still be added for it.
     may_lack: bool = False

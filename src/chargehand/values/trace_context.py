@@ -1,7 +1,7 @@
-"""W3C trace context: what called a run, and the ids of its own trace and spans.
+"""W3C trace context: the caller of a run, and the ids of the run's own trace and spans.
 
-Ids are made from the run and the keys in it, so that whoever makes a call and whoever writes its span agree on the id
-without asking each other, and a record that is read again gives the ids it gave before.
+Ids are made from the run and the keys in it, so that the code that makes a call and the code that writes its span get
+the same id, and so that reading a record again gives the same ids.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _HEADER = re.compile(r"(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-
 
 
 class TraceCaller(NamedTuple):
-    """The span that called, as a `traceparent` header names it."""
+    """The calling span, as a `traceparent` header names it."""
 
     trace: str
     span: str
@@ -26,7 +26,7 @@ class TraceCaller(NamedTuple):
 
     @classmethod
     def parse(cls, header: str | None) -> TraceCaller | None:
-        """None for what is not a header of the standard: a caller's mistake is no reason to fail."""
+        """None for a header that does not follow the standard: a caller's mistake must not fail the run."""
         found = _HEADER.fullmatch(header.strip()) if header else None
         # Version 00 ends with the flags.
         if found is None or (found[1] == "00" and found[5] is not None):
@@ -35,12 +35,12 @@ class TraceCaller(NamedTuple):
 
 
 def trace_id_of(run: str) -> str:
-    """The trace of a run that nothing called."""
+    """The trace of a run without a caller."""
     return _digest(run, 16)
 
 
 def span_id_of(run: str, key: str, number: int = 1) -> str:
-    """The span of what has this key; `number` counts what has the same key, over all sessions."""
+    """The span of the effect or step with this key; `number` counts those with the same key, over all sessions."""
     return _digest(f"{run} {key} {number}", 8)
 
 

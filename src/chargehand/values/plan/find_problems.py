@@ -9,7 +9,7 @@ from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plan.problem import Problem, ProblemCode
 from chargehand.values.plan.task import TASK_ID, WORKER_NAME, FactoryLimits, Task, WorkerSpec
 
-# Words, in a text in lower case, that point to something outside of the task, which its worker does not see.
+# Words, in a lower-case text, that refer to something outside the task, which the worker does not see.
 _POINTS_ELSEWHERE = lazy_regex(
     r"\b(as (above|before|discussed|mentioned)|see above|the above|same as (t\d+|before|above)|etc\.?|and so on|"
     r"do (it|this|that)|whatever)\b"
@@ -110,7 +110,7 @@ def edge_problems(tasks: Sequence[Task]) -> list[Problem]:
 def _cycles(tasks: Sequence[Task]) -> list[list[str]]:
     """Cycles of two or more tasks, each by its path; one per back edge of a depth-first walk."""
     edges: dict[str, list[str]] = {}
-    for task in tasks:  # a name used twice has the edges of both
+    for task in tasks:  # a name that is used twice has the edges of both tasks
         edges.setdefault(task.id, []).extend(d for d in dict.fromkeys(task.depends_on) if d != task.id)
     state: dict[str, Literal["open", "closed"]] = {}
     cycles: list[list[str]] = []

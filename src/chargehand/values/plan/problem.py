@@ -22,7 +22,7 @@ ProblemCode = Literal[
     "depth",
     "over_budget",
     "empty_plan",
-    # Of a plan that a model drafted for a request.
+    # For a plan that a model drafted for a request.
     "dropped_detail",
     "copied_example",
     "unknown_file",

@@ -14,9 +14,9 @@ Tier = Literal["small", "medium", "large"]
 TASK_ID = lazy_regex(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 WORKER_NAME = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 TIERS: tuple[Tier, ...] = get_args(Tier)
-# Among the names of workers: a task without one is good, a router gives it one.
+# Among the names of workers it means that a task may have no worker: a router assigns one.
 UNASSIGNED = ""
-# How often an attempt is made side by side at the most.
+# The largest number of parallel tries in one attempt.
 MOST_MEMBERS = 5
 
 
@@ -47,7 +47,7 @@ class Task(Value):
 
 
 def without_defaults(task: dict[str, JSON]) -> dict[str, JSON]:
-    """A task as in the contract: the optional fields only where they say something."""
+    """A task as in the contract: optional fields only when they have content."""
     for name in ("budget", "timeout_s", "tier", "best_of"):
         if task[name] is None:
             del task[name]
@@ -74,7 +74,7 @@ class WorkerSpec(Value):
 
 
 class FactoryLimits(Value):
-    """What workers that a plan defines may have: never another tool, never another tier."""
+    """The tools and tiers that workers defined by a plan may have. No others are allowed."""
 
     tools: tuple[str, ...] = ()
     tiers: Annotated[tuple[Tier, ...], Field(min_length=1)] = TIERS

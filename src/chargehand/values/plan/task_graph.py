@@ -33,7 +33,7 @@ class Plan(Value):
         return data
 
     def with_tasks(self, tasks: Iterable[Task]) -> Plan:
-        """The plan with these added at its end."""
+        """The plan with these tasks added at its end."""
         return self.model_copy(update={"tasks": (*self.tasks, *tasks)})
 
     @property
@@ -66,7 +66,7 @@ class Plan(Value):
         return total, tuple(reversed(path))
 
     def in_order(self) -> list[Task]:
-        """The tasks so that each comes after those it depends on; plan order otherwise. Cycles are left out."""
+        """The tasks, each after those it depends on, otherwise in plan order. Cycles are left out."""
         waiting = {task.id: len(set(task.depends_on)) for task in self.tasks}
         dependents = self.dependents()
         by_id = {task.id: task for task in self.tasks}
@@ -89,7 +89,7 @@ class Plan(Value):
         return found
 
     def with_dependents(self, tasks: Collection[str]) -> tuple[str, ...]:
-        """The tasks and all that rest on them, in plan order."""
+        """The tasks and all tasks that depend on them, directly or not, in plan order."""
         found = set(tasks)
         for task in self.in_order():
             if found.intersection(task.depends_on):
@@ -102,9 +102,8 @@ class Plan(Value):
         return tuple(task.id for task in self.tasks if task.id not in has_dependents)
 
     def advice(self, *, by_teams: bool = False, workers: int = 2) -> tuple[str, ...]:
-        """When a team is more than the job needs, said plainly. `workers`: how many the team has.
-
-        `by_teams`: teams do tasks of it, in which tasks may run in parallel whatever this plan looks like.
+        """A sentence for a team that is larger than the work needs. `workers` is the size of the team. `by_teams`: some
+        tasks are done by teams, whose own tasks may run in parallel whatever this plan looks like.
         """
         if by_teams or (workers == 1 and self.strategy == "single"):
             return ()
