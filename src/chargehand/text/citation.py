@@ -1,14 +1,14 @@
 """`[t3]` in an answer -> the tasks it names: ids, lists (`[t1, t2]`), ranges (`[t1-t3]`) and links (`[t3](...)`).
 
-Of the names in brackets that no task has, these are citations of tasks that do not exist:
+These names in brackets, if no task has them, count as citations of tasks that do not exist:
 
 - letters and digits (`[t9]`, `[t9x]`, `[x1.t9]`), if the letters are those of one of the plan's ids, or `t` or `task`;
-- one word in lower case (`[finance]`), if the plan has ids that are words and none of them is longer than it; words
-  that prose puts in brackets (`[sic]`, `[note]`) are not meant.
+- one word in lower case (`[finance]`), if the plan has ids that are words and the shortest of them is not longer;
+  words that prose puts in brackets (`[sic]`, `[note]`) are excluded.
 
 Code, links and their definitions (`[text](url)`, `[name]: url`), checkboxes (`[x]`), numbers (`[1]`) and letters
-changed in a quotation (`[t]he`) are never citations; the link of a task that exists is one. Every pattern stops at the
-character it starts with, so that no text takes more than linear time.
+changed in a quotation (`[t]he`) are never citations, except for the link of a task that exists. Every pattern stops at
+the character it starts with, so that no text takes more than linear time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chargehand.values.lazy_regex import lazy_regex
 # Not a letter changed in a quotation. A definition `[name]: url` is a link too; `[t1]: the first ...` is not.
 _BRACKETS = lazy_regex(r"\[(?![A-Za-z]\][a-z])([^\[\]]+)\](\([^()\s]*\))?(?!:[ \t]*(?:<|[/#]|\w{1,20}://))", re.ASCII)
 _BETWEEN = lazy_regex(r"\s*(?:[,;&+]|\band\b)\s*")
-# What people put before ids: `[task t1]`, `[Sources: t1, t2]`.
+# Words that people put before ids: `[task t1]`, `[Sources: t1, t2]`.
 _BEFORE = lazy_regex(r"\s*(?:tasks?|see|sources?|from|results?)\b\s*:?\s+", re.IGNORECASE)
 _NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,79}", re.ASCII)
 _RANGE = lazy_regex(
@@ -50,7 +50,7 @@ _INLINE_CODE = lazy_regex(r"``[^\n]*?``|`[^`\n]*`")
 
 
 class Named(NamedTuple):
-    """One entry in brackets: a task or a range of them; with neither field it is only words beside a task."""
+    """One entry in brackets: a task or a range of them; with neither field, it is only words next to a task."""
 
     text: str
     tasks: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Named(NamedTuple):
 
 
 class Citation(NamedTuple):
-    """A pair of brackets that names tasks; `start` and `end` enclose it, its address included."""
+    """A pair of brackets that names tasks; `start` and `end` are its bounds, including the address of a link."""
 
     start: int
     end: int
@@ -75,7 +75,7 @@ class Citation(NamedTuple):
 
 
 class Citations:
-    """Finds what a text cites, given the ids of all tasks there are."""
+    """Finds what a text cites, given the ids of all tasks."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._ids = frozenset(ids)
@@ -89,11 +89,11 @@ class Citations:
                 self._numbered.setdefault(numbered[1], []).append((int(numbered[2]), id))
         for of_prefix in self._numbered.values():
             of_prefix.sort()
-        # The same brackets come again and again; a range is spelled out once.
+        # The same brackets occur often; a range is spelled out only once.
         self._named = lru_cache(maxsize=4096)(self._names)
 
     def find(self, text: str) -> Iterator[Citation]:
-        """The citations in order. Code is the caller's to blank out first."""
+        """The citations in order. The caller blanks out code first."""
         for found in _BRACKETS.finditer(text):
             address = found[2]
             names = self._named(found[1])
@@ -107,7 +107,7 @@ class Citations:
         return tuple(dict.fromkeys(task for cited in self.find(text) for task in cited.tasks))
 
     def replace(self, text: str, new: Callable[[Citation], str]) -> str:
-        """The text with what `new` makes of each citation in its place."""
+        """The text with each citation replaced by the result of `new`."""
         pieces: list[str] = []
         end = 0
         for citation in self.find(text):
@@ -116,7 +116,7 @@ class Citations:
         return "".join([*pieces, text[end:]])
 
     def blank_out(self, text: str) -> str:
-        """The text with a blank in the place of each citation."""
+        """The text with each citation replaced by a blank."""
         return self.replace(text, lambda _: " ")
 
     def _names(self, inside: str) -> tuple[Named, ...]:
@@ -142,7 +142,7 @@ class Citations:
         return self._range(part)
 
     def _range(self, part: str) -> Named | None:
-        """`t1-t3` and `t1-3`: all the tasks between, and those of its ends that are none."""
+        """`t1-t3` and `t1-3`: all tasks in the range, and the ends of the range that are not tasks."""
         ends = _RANGE.fullmatch(part)
         if ends is None or ends[3] not in (None, ends[1]) or (of_prefix := self._numbered.get(ends[1])) is None:
             return None
@@ -167,7 +167,7 @@ class Citations:
 
 
 def without_code(text: str) -> str:
-    """The text with every character of code made a dot, so that lines and paragraphs stay where they are."""
+    """The text with every character of code replaced by a dot, so that lines and paragraphs keep their places."""
     lines: list[str] = []
     fence: str | None = None
     for line in text.split("\n"):

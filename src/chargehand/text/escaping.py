@@ -9,9 +9,9 @@ import json
 import re
 from typing import Any
 
-# C0 but tab and newline, DEL, C1, the separators of lines and paragraphs, embeddings, overrides and isolates of text
-# direction, and surrogates, which no encoding holds. The marks U+200E, U+200F and U+061C stay: Hebrew and Arabic need
-# them, and they reorder no more than a letter of those scripts does.
+# C0 except tab and newline, DEL, C1, the separators of lines and paragraphs, embeddings, overrides and isolates of text
+# direction, and surrogates, which no encoding can represent. The marks U+200E, U+200F and U+061C stay: Hebrew and
+# Arabic need them, and they reorder no more than a letter of those scripts does.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -23,7 +23,7 @@ def show_controls(text: str) -> str:
 def dump_json(value: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
     """JSON with each control character as an escape: nothing is lost, and nothing in it is obeyed."""
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-    # Outside of its strings JSON holds no control character but the newlines of the indent, which stay.
+    # Outside its strings, JSON has no control characters except the newlines of the indent, which stay.
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

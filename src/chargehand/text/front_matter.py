@@ -16,7 +16,7 @@ _KEY = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*)|)$")
 _ITEM = re.compile(r"[ \t]*-(?:[ \t]+(.*)|)$")
 _BLOCK = re.compile(r"([>|])([+-]?)[ \t]*$")
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.)([eE][+-]?\d+)?$")
-# What is longer is text: no count here has so many digits, and Python refuses to read thousands of them.
+# Longer digits are text: no count here is that long, and Python refuses to read thousands of digits.
 _LONGEST_NUMBER = 40
 _CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "r": "\r", "0": "\0"}
@@ -38,7 +38,7 @@ class Field(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The value as the words that were written."""
+        """The value as it was written."""
         match self.value:
             case None:
                 return ""

@@ -1,4 +1,4 @@
-"""Turns what a model wrote into JSON data, or into the sentence that says why it is not JSON.
+"""Turns the text of a model into JSON data, or into a sentence that says why it is not JSON.
 
 Only repairs with one possible reading are made: wrapping is removed and spelling corrected, but missing parts are
 never invented. An answer that was cut off stays unreadable. Time is linear in the length of the text.
@@ -30,9 +30,9 @@ _START = lazy_regex(
     re.VERBOSE,
 )
 
-# What matters between the brackets. Possessive, and each opening quote has a last alternative without an end: no
-# stretch of text is looked at twice.
-# Groups are not possessive: Python 3.11 before .5 gives up matches it should find with those.
+# The tokens that matter between the brackets. Quantifiers are possessive, and each opening quote has a last alternative
+# without an end: no part of the text is read twice. Groups are not possessive: Python 3.11 before 3.11.5 misses matches
+# with possessive groups.
 _TOKEN = lazy_regex(
     r"""(?P<plain> " [^"\\]*+ (?: \\. [^"\\]*+ )* " )
       | (?P<quoted> ' [^'\\]*+ (?: \\. [^'\\]*+ )* '
@@ -55,21 +55,21 @@ _SURROGATE = lazy_regex(r"\\u[dD][89a-fA-F]")
 
 
 class _Region(NamedTuple):
-    """A balanced stretch, with its spelling corrected; it ends before `end`."""
+    """A balanced part of the text, with its spelling corrected; it ends before `end`."""
 
     text: str
     end: int
 
 
 class _Broken(NamedTuple):
-    """A stretch without a proper end: what follows its start may be a fragment, so nothing there can be trusted."""
+    """A part without a proper end: the text after its start may be a fragment, so none of it can be trusted."""
 
     problem: str
 
 
 def read_json(text: str) -> tuple[JSON | None, str | None]:
     """The JSON data in a text and no problem, or None and the problem."""
-    # Lone surrogates could be neither recorded nor sent.
+    # Lone surrogates cannot be recorded or sent.
     text = text.encode("utf-8", "replace").decode().removeprefix("\ufeff").strip()
     if not text:
         return None, "The answer is empty; answer with JSON."
@@ -103,7 +103,7 @@ def _after_thinking(text: str) -> int:
 
 
 def _search(text: str, start: int, problem: str) -> tuple[JSON | None, str | None]:
-    """The best JSON from `start` on: an object in a fence, then any object, then a list; of equals the first."""
+    """The best JSON from `start` on: an object in a fence, then any object, then a list; the first of equals."""
     best: tuple[tuple[bool, bool, bool], JSON] | None = None
     unreadable: str | None = None
     if start >= len(text):
@@ -130,7 +130,7 @@ def _search(text: str, start: int, problem: str) -> tuple[JSON | None, str | Non
 
 
 def _region(text: str, start: int) -> _Region | _Broken:
-    """The balanced stretch that opens at `start`, with strings, words and comments as JSON spells them."""
+    """The balanced part that opens at `start`, with strings, words and comments corrected to JSON."""
     pieces: list[str] = []
     waiting: list[str] = []
     copied = start
@@ -176,7 +176,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _parse(text: str, *, strict: bool) -> tuple[JSON | None, str | None]:
-    """The text as JSON; not strict allows line breaks in strings. Of equal keys the last wins."""
+    """The text as JSON; without `strict`, strings may have line breaks. The last of equal keys wins."""
     try:
         data = (_STRICT if strict else _LENIENT).decode(text)
     except RecursionError:
@@ -186,7 +186,7 @@ def _parse(text: str, *, strict: bool) -> tuple[JSON | None, str | None]:
         return None, f"The answer is not JSON: {error.msg}, near {near}."
     except ValueError as error:  # from the two hooks, or an int of more digits than Python reads
         return None, f"The answer is not JSON: {str(error).split(';')[0]}."
-    # Nothing is nested deeper than it has brackets: counting them is cheaper than walking.
+    # Data cannot be nested deeper than the number of its brackets: counting them is cheaper than walking the data.
     if text.count("[") + text.count("{") > MAX_DEPTH and too_deep(data):
         return None, _TOO_DEEP
     if _SURROGATE.search(text):

@@ -18,11 +18,11 @@ from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_sc
 
 from chargehand.values.base import JSON
 
-# Deeper data or schemas are refused, so that the verdict never depends on the interpreter's stack.
+# Deeper data or schemas are refused, so that the result never depends on the interpreter's stack.
 MAX_DEPTH = 100
 
 _Place: TypeAlias = tuple[str | int, ...]
-# Where, relative to the data checked, and what is wrong there.
+# The place, relative to the checked data, and what is wrong there.
 _Found: TypeAlias = list[tuple[_Place, str]]
 
 _ARTICLE = {
@@ -47,13 +47,13 @@ def violations(data: JSON, schema: dict[str, JSON], limit: int = 20) -> list[str
         return [f"nested more than {MAX_DEPTH} levels deep"]
     if too_deep(schema):
         return [f"the schema is nested more than {MAX_DEPTH} levels deep"]
-    # At least one is looked for even with limit 0: anyOf and not need the verdict.
+    # The check looks for at least one, even with limit 0: `anyOf` and `not` need the result.
     found = _Check(schema, max(limit, 1)).check(schema, data, 0)
     return [_sentence(place, text) for place, text in found[: max(limit, 0)]]
 
 
 def problems_in(schema: JSON) -> list[str]:
-    """What in a schema given by a user cannot be used; empty when all of it can."""
+    """The parts of a user's schema that cannot be used; empty when all of it can."""
     if not _is_object(schema):
         return [f"a schema is a JSON object, got {_show(schema)}"]
     if too_deep(schema):
@@ -95,13 +95,13 @@ def _children(data: JSON) -> Iterable[JSON]:
 
 
 class _WrongType(str):
-    """The sentence that a value is of another type: a form with this one first was not the form meant."""
+    """The sentence for a value of the wrong type: a form that breaks first in this way was not the intended one."""
 
     __slots__ = ()
 
 
 class _Check:
-    """One comparison: each pair of a schema and a value in the data is looked at once, so it stays polynomial."""
+    """One comparison: each pair of a schema and a value is checked once, so the time stays polynomial."""
 
     def __init__(self, root: dict[str, JSON], limit: int) -> None:
         self._root = root
@@ -125,7 +125,7 @@ class _Check:
     def _look(self, schema: dict[str, JSON], data: JSON, depth: int) -> _Found:
         wrong_type = _type_problem(schema, data)
         if wrong_type:
-            # What else is wrong with a value of the wrong type only distracts.
+            # Other violations of a value of the wrong type only distract.
             return [((), wrong_type)]
         found: _Found = [((), text) for text in _value_problems(schema, data)]
         steps: list[Callable[[dict[str, JSON], JSON, int], Iterator[_Found]]] = [self._references, self._combinations]
@@ -193,11 +193,11 @@ def _under(step: str | int, found: _Found) -> _Found:
 
 
 def _closest(tries: list[_Found]) -> _Found:
-    """The violations of the one form that was meant, when that is plain; else a line about all of them."""
+    """The violations of the intended form, when it is clear which one that is; else a line about all forms."""
     meant = [found for found in tries if found[0][0] or not isinstance(found[0][1], _WrongType)]
     if len(meant) == 1:
         return meant[0]
-    # Cut, because forms nested in forms would repeat each other's text.
+    # Shortened, because nested forms would repeat each other's text.
     forms = _some((_sentence(*found[0])[:120] for found in tries), most=4, between="; ")
     return [((), f"fits none of the {len(tries)} allowed forms: {forms}")]
 
@@ -229,7 +229,7 @@ def _is_type(name: str, data: JSON) -> bool:
 
 
 def _value_problems(schema: dict[str, JSON], data: JSON) -> Iterator[str]:
-    """What is wrong with the value itself, whatever is inside it."""
+    """What is wrong with the value itself, apart from the values inside it."""
     if "const" in schema and _identity(schema["const"]) != _identity(data):
         yield f"expected {_show(schema['const'])}, got {_show(data)}"
     if _is_list(choices := schema.get("enum")) and _identity(data) not in {_identity(each) for each in choices}:
@@ -275,7 +275,7 @@ def _number_problems(schema: dict[str, JSON], data: int | float) -> Iterator[str
 def _is_multiple(data: int | float, step: int | float) -> bool:
     """Exact in decimals: 0.3 is a multiple of 0.1."""
     try:
-        # A float goes through its shortest decimal form; an int does not, as long ones have none.
+        # A float is converted through its shortest decimal form. An int is not: a long int has no text form.
         whole, part = (Fraction(each) if isinstance(each, int) else Fraction(repr(each)) for each in (data, step))
     except ValueError:  # inf, nan
         return False

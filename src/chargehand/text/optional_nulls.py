@@ -1,7 +1,7 @@
-"""JSON data -> the same without the nulls that mean a property left out.
+"""JSON data -> the same data without the nulls that mean an omitted property.
 
-Strict schema modes have no properties that can be left out: a model writes null instead. Where the schema itself does
-not allow the null, it counts as not written.
+In strict schema modes no property can be omitted: a model writes null instead. If the schema itself does not allow
+null, the property counts as omitted.
 """
 
 from __future__ import annotations

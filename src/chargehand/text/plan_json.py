@@ -15,7 +15,7 @@ from chargehand.values.default_limits import DEFAULT_TASKS
 from chargehand.values.plan import TASK_ID, FactoryLimits, Plan, Task
 from chargehand.values.plan.problem import Problem, ProblemCode
 
-# The code for a misshapen field, the nearest of the closed list. What is said is in the message.
+# The code for a misshapen field: the nearest one of the closed list. The message gives the details.
 _CODES: dict[int | str, ProblemCode] = {
     "id": "invalid_id",
     "worker": "unknown_worker",
@@ -74,7 +74,7 @@ def parse(data: JSON) -> Plan:
 
 
 def read(data: JSON) -> Reading:
-    """JSON data as far as it is a plan: what is misshapen is named and left out, the rest takes part."""
+    """JSON data as far as it is a plan: misshapen parts are named and left out, the rest is used."""
     wrong: dict[Location, str] = {}
     try:
         plan = Plan.model_validate(data)
@@ -140,7 +140,7 @@ def with_valid_ids(plan: Plan) -> tuple[Plan, dict[str, str]]:
         stem = (stem if stem[0].isalpha() else f"t{stem}")[:40]
         fresh = stem
         while fresh in taken:
-            # Counted per stem: thousands of ids may come down to one.
+            # Counted per stem: thousands of ids may have the same stem.
             numbers[stem] = numbers.get(stem, 1) + 1
             ending = f"_{numbers[stem]}"
             fresh = stem[: 40 - len(ending)] + ending
@@ -161,7 +161,7 @@ def with_valid_ids(plan: Plan) -> tuple[Plan, dict[str, str]]:
 
 
 def _unusable(context: JSON) -> str | None:
-    """Why data that is JSON can still be neither recorded nor sent."""
+    """Why this data cannot be recorded or sent, although it is JSON."""
     if not isinstance(context, str) and too_deep(context):
         return f"is nested more than {MAX_DEPTH} levels deep"
     try:

@@ -1,7 +1,8 @@
 """Text and JSON on their way out lose their secrets: known values, and whatever looks like a credential.
 
 Every pattern has literal triggers and is tried only on text that holds one, so ordinary text costs a few substring
-searches. Every expression is linear: what it repeats without bound cannot fail afterwards, or starts once per run.
+searches. Every expression takes linear time: an unbounded repeat cannot fail afterwards, or starts once per run of
+characters.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Redactor:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Redactor:
-        """A redactor that knows the values of variables whose name says they are secret."""
+        """A redactor that knows the values of the variables whose names mark them as secret."""
         return cls(value for name, value in env.items() if SECRET_VARIABLE.search(name) and _worth_hiding(value))
 
     def text(self, text: str) -> str:
@@ -58,7 +59,7 @@ class Redactor:
         return _without(self._without_known(text), TRIGGERS)
 
     def redact_delivered(self, value: Any) -> Any:
-        """Text or JSON that was asked for, without what is a secret beyond doubt: known values and keys by their form.
+        """Requested text or JSON without its undoubted secrets: known values, and keys recognised by their form.
 
         The names of fields, and text after `token =`, are left as they are: they may be the answer itself.
         """
@@ -84,7 +85,7 @@ class Redactor:
         return self._json(value, {})
 
     def _json(self, value: Any, known: dict[str, str]) -> Any:
-        """`known` holds the short strings so far without their secrets: names and words come again and again."""
+        """`known` maps the short strings seen so far to their redacted form: names and words occur often."""
         match value:
             case str():
                 found = known.get(value)
@@ -118,7 +119,7 @@ def _without(text: str, triggers: Iterable[tuple[str, Pattern]]) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it is, as part of a URL, and as part of a JSON string."""
+    """A secret as written, as part of a URL, and as part of a JSON string."""
     return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1]}
 
 
@@ -154,14 +155,14 @@ def _worth_hiding(value: str) -> bool:
 
 
 def _is_mixed(value: str) -> bool:
-    """Letters together with digits, or both cases within: not a word."""
+    """Letters mixed with digits, or upper and lower case mixed: not a word."""
     digits = any(c.isdigit() for c in value)
     letters = any(c.isalpha() for c in value)
     return letters and (digits or (value[1:].lower() != value[1:] and value[1:].upper() != value[1:]))
 
 
 def _is_assigned_value(match: re.Match[str]) -> bool:
-    """Whether what follows `name =` is a value and not code, prose or a placeholder."""
+    """Whether the text after `name =` is a value and not code, prose or a placeholder."""
     value, name = match["secret"], match["name"]
     if PLACEHOLDER.match(value) or value.lower() in COMMON | {name.lower()}:
         return False
@@ -173,7 +174,7 @@ def _is_assigned_value(match: re.Match[str]) -> bool:
         name.isupper() and match["sign"].strip() in ("=", ":")
     ):
         return True
-    # An unquoted word after a name is code (`password=user.password`) unless it could not be.
+    # An unquoted word after a name counts as code (`password=user.password`) unless it cannot be code.
     return len(value) >= SHORTEST and _is_mixed(value) and not IDENTIFIER.fullmatch(value)
 
 
@@ -198,14 +199,14 @@ def _not_words(match: re.Match[str]) -> bool:
 def _starting(prefix: str) -> str:
     """An expression for a literal that does not continue a word; an escape (`\\n`, `%20`) before it is not a word.
 
-    The literal comes first and what is before it is looked at afterwards: so the scan is a search for the literal.
+    The literal comes first and the text before it is checked afterwards: the scan is a search for the literal.
     """
     text = re.escape(prefix)
     return rf"{text}(?:(?<![A-Za-z0-9]{text})|(?<=\\[nrt]{text})|(?<=%[0-9A-Fa-f][0-9A-Fa-f]{text}))"
 
 
 def _prefix_pattern(kind: str, prefix: str, body: str) -> Pattern:
-    """A token known by how it begins."""
+    """A token recognised by its beginning."""
     return Pattern(kind, (prefix.lower(),), lazy_regex(_starting(prefix) + body))
 
 
@@ -222,7 +223,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "private-key",
         ("private key",),
-        # From the header to the footer, or to the end of what was cut; a mere mention has no body.
+        # From the header to the footer, or to the end of a text that was cut; a mere mention has no body.
         lazy_regex(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=(?s:.{0,200}?)[A-Za-z0-9+/]{24})"
             r"[^-]*+(?:-(?!----)[^-]*+)*(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"

@@ -14,7 +14,7 @@ _DEFAULT_PORT = {"http": ":80", "https": ":443"}
 
 
 def urls(text: str) -> Iterator[str]:
-    """Each url as it is written, without what follows it in a sentence, in order."""
+    """Each url as written, without the punctuation that follows it in a sentence, in order."""
     for found in _URL.finditer(text):
         yield _trim_url(found[0])
 
@@ -27,7 +27,7 @@ def normal_urls(text: str) -> tuple[str, ...]:
 
 
 def normal(url: str) -> str:
-    """What two spellings of the same url have in common; without a scheme it is taken for https."""
+    """The form that all spellings of the same url share; without a scheme, https is assumed."""
     parts = _PARTS.match(url)
     if parts is None:
         return url
@@ -36,7 +36,7 @@ def normal(url: str) -> str:
 
 
 def _trim_url(url: str) -> str:
-    """`(see https://a.b/c_(d))` holds `https://a.b/c_(d)`: a bracket that opens outside of it is not its own."""
+    """`(see https://a.b/c_(d))` holds `https://a.b/c_(d)`: a bracket that opens before the url is not part of it."""
     opened = url.count("(")
     closed = url.count(")")
     end = len(url)
