@@ -13,22 +13,23 @@ __all__ = ["Attribution", "ModelClient"]
 
 
 class Attribution(NamedTuple):
-    """Whom a call is made for; a provider sees it as headers, and a repeat carries the same idempotency key."""
+    """What a call is made for. A provider gets it as headers, and a repeat has the same idempotency key."""
 
     run: str
     task: str | None
     attempt: int | None
     role: str
     idempotency_key: str
-    # The W3C trace context of the call, where its run is part of a trace.
+    # The W3C trace context of the call, if its run is part of a trace.
     traceparent: str | None = None
 
 
 class ModelClient(Protocol):
     """Answers model calls. It never retries: the caller decides that.
 
-    1. `complete` returns a Reply or raises errors.ModelError; nothing else but cancellation leaves it.
-    2. `on_text` hears of each event of the reply as it arrives: the text it adds, "" if none. The pieces, joined, are
+    1. `complete` returns a Reply or raises errors.ModelError; it raises nothing else except cancellation.
+    2. `on_text` gets, for each event of the reply as it arrives, the text that the event adds, "" if none. The pieces,
+    joined, are
        the reply's text, with the tool calls that the model wrote into it.
     3. The same call, cap and attribution send the same bytes.
     """

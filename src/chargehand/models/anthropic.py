@@ -18,13 +18,13 @@ from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
 _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
-# Values of several types, and properties that may be left out, in one schema; with more a request is refused.
+# The most values of several types, and the most optional properties, in one schema; the API refuses more.
 _MOST_UNIONS = 16
 _MOST_OPTIONAL = 24
-# How much models before 4.6 may think, and the least that can be set.
+# How many tokens models before 4.6 may think, and the smallest number that can be set.
 _THINKING_TOKENS = {"none": 0, "low": 1_024, "medium": 4_096, "high": 16_384}
 _LEAST_THINKING = 1_024
-# In characters: a provider keeps no prefix of less than 1,024 tokens, and writing one costs a quarter more.
+# In characters: a provider caches no prefix of less than 1,024 tokens, and writing to the cache costs a quarter more.
 _LEAST_SHARED = 4_096
 _EPHEMERAL = {"type": "ephemeral"}
 
@@ -40,8 +40,8 @@ class Anthropic:
     """The messages format. Models known to have a JSON-schema mode get the schema there; others get it in words.
 
     The prefix all calls of a worker share (tools and system prompt) is marked for the provider's prompt cache. With
-    tools another turn is likely, so the newest turn is marked too: the next one reads all before it from the cache.
-    Material that tasks share is before what differs between them, and marked where it ends.
+    tools another turn is likely, so the newest turn is marked too: the next turn then reads everything before it from
+    the cache. Material that tasks share comes before the parts that differ, and its end is marked.
     """
 
     def request(self, call: ModelCall, max_output: int) -> bytes:
@@ -97,7 +97,7 @@ class AnthropicListener:
 
     def __init__(self) -> None:
         self._blocks: dict[int, dict[str, Any]] = {}
-        # What was added to each block's fields, in pieces that are joined once, at the end.
+        # The additions to each block's fields, as pieces that are joined once at the end.
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self._stop: str | None = None
         self._usage: dict[str, Any] = {}
@@ -165,12 +165,12 @@ def _version(name: str) -> tuple[int, int]:
 
 
 def _effort(version: tuple[int, int], effort: Effort, max_output: int) -> dict[str, Any]:
-    """The fields that ask a model for that much thinking; none for one that does not think, or has no room for it."""
+    """The fields that ask for that much thinking; none for a model that does not think, or without room for it."""
     if effort == "none":
         return {"thinking": {"type": "disabled"}} if version >= (4, 7) else {}
     if version >= (4, 6):
         return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
-    # What is thought counts as output, so at least half of that is left for the answer.
+    # Thinking counts as output, so at least half of the output is left for the answer.
     budget = min(_THINKING_TOKENS[effort], max_output // 2)
     if version < (3, 7) or budget < _LEAST_THINKING:
         return {}
@@ -200,7 +200,7 @@ def _turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:
-    """The text of a user's message, what other calls share marked for the cache where it is long enough to be kept."""
+    """The text of a user's message; the part that other calls share is marked for the cache if it is long enough."""
     text, end = message.text, message.shared
     if not _LEAST_SHARED <= end < len(text):
         return [{"type": "text", "text": text}]
@@ -221,7 +221,7 @@ def _assistant(message: Message) -> list[dict[str, Any]]:
         return opaque
     if message.text:
         opaque.append({"type": "text", "text": message.text})
-    # A call the model wrote wrongly goes back without arguments: the wire takes only objects.
+    # A call with invalid arguments goes back without arguments: the wire format takes only objects.
     opaque.extend(
         {"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments or {}} for c in message.tool_calls
     )
@@ -268,7 +268,7 @@ def _arguments_text(arguments: object) -> str:
 
 
 def _input(written: str) -> Any:
-    """A streamed call's input: the object, or the text as it is when it is not an object."""
+    """A streamed call's input: the object, or the unchanged text when it is not an object."""
     if not written.strip():
         return {}
     try:

@@ -8,11 +8,11 @@ from typing import Literal, cast, get_args
 from chargehand.errors import ModelError
 from chargehand.values.base import JSON
 
-# How much a model reasons, in our own words; each wire format says it in its provider's.
+# How much a model reasons, in chargehand's words; each wire format translates it into the words of its provider.
 Effort = Literal["none", "low", "medium", "high"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
-# Sampling and effort: what a file without trust may set. None of them affects more than the text of the reply.
+# Sampling and effort, which a file without trust may set. They affect only the text of the reply.
 HARMLESS = frozenset(
     {
         "frequency_penalty",
@@ -30,7 +30,7 @@ HARMLESS = frozenset(
         "verbosity",
     }
 )
-# What a call is made of, what it may cost, and what the provider would do in addition to answering.
+# The parts of a call, its cost, and what the provider would do in addition to answering.
 _OWN = frozenset(
     {
         "function_call",
@@ -55,7 +55,7 @@ _OWN = frozenset(
 
 
 def wrong_option(name: str, value: JSON) -> str | None:
-    """Why the option may not be sent, from any source, and what to do; None for one that may."""
+    """Why the option may not be sent, from any source, and what to do; None if it may be sent."""
     if name == "effort":
         return "'effort' is not an option: set it beside 'options'."
     # Some servers read names without regard to case.
@@ -77,7 +77,7 @@ def take_effort(options: Mapping[str, JSON]) -> tuple[Effort | None, dict[str, J
 
 
 def sendable(options: Mapping[str, JSON], refused: frozenset[str]) -> dict[str, JSON]:
-    """The options without those the model does not take; ModelError for one that would replace a part of the call."""
+    """The options that the model accepts; ModelError for an option that would replace a part of the call."""
     for name, value in options.items():
         if wrong := wrong_option(name, value):
             raise ModelError("bad_request", f"Not sent: {wrong}")

@@ -1,4 +1,4 @@
-"""aiohttp's connector, without a part of reading a body that does nothing.
+"""aiohttp's connector, without a step of reading a body that has no effect.
 
 Imported with aiohttp, where the first session is made.
 """
@@ -13,7 +13,7 @@ from aiohttp.client_proto import ResponseHandler
 
 
 class Connector(TCPConnector):
-    """Its connections take less time for a stream of small pieces."""
+    """A connector whose connections read a stream of small pieces faster."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)  # pyright: ignore[reportUnknownMemberType] -- of aiohttp's own options
@@ -25,7 +25,7 @@ class _Connection(ResponseHandler):
         """Continue after a pause.
 
         aiohttp calls this after each piece of a body, paused or not, and each time asks the parser and the socket. A
-        streamed reply has hundreds of pieces. Nothing is left in the parser but after a pause.
+        streamed reply has hundreds of pieces. Only after a pause is there anything left in the parser.
         """
         if self._reading_paused:
             super().resume_reading(*given, **named)

@@ -1,7 +1,7 @@
 """A model file as a model: llama.cpp in this process, started at the first call and stopped when it is closed.
 
-It listens on loopback only, for a key that is made when it starts and that nothing else knows. The same wire format and
-transport are used as for any other server.
+It listens on loopback only and accepts one key, which is made at its start and known only to this process. The wire
+format and transport are those of any other server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chargehand.values.effect import ModelCall
     from chargehand.values.message import Reply
 
-# A model can hold more, but the memory for it is taken when the server starts.
+# A model may allow more tokens, but the memory for them is taken when the server starts.
 USUAL_WINDOW = 8_192
 MOST_SLOTS = 4
 _INSTALL = "pip install 'chargehand[embedded]'"
@@ -46,7 +46,7 @@ def usual_window(path: Path) -> int:
 
 
 def physical_cores() -> int:
-    """The cores this process may use, each counted once however many threads it runs."""
+    """The cores this process may use; a core with several threads counts once."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     mine = os.sched_getaffinity(0)
@@ -65,7 +65,7 @@ class EmbeddedModel:
     """Answers for one file."""
 
     def __init__(self, path: Path, window: int | None = None, slots: int | None = None) -> None:
-        """UsageError when the file cannot be one, else when what runs it is not installed."""
+        """UsageError when the file cannot be a model, or when the package that runs it is not installed."""
         if not read_head(path).whole:
             raise UsageError(f"embedded:{path} is not complete: download it again.")
         if find_spec("xllamacpp") is None:
@@ -122,7 +122,7 @@ class EmbeddedModel:
         params.hostnames = ["127.0.0.1"]
         params.port = 0
         params.api_keys = [key]
-        # No page of a browser is allowed to read an answer, and there is no page here.
+        # No page in a browser may read an answer, and the server has no page of its own.
         params.cors_origins = ""
         params.cors_credentials = False
         params.ui = False
@@ -131,7 +131,7 @@ class EmbeddedModel:
         params.n_ctx = self._window * self._slots
         for threads in (params.cpuparams, params.cpuparams_batch):
             threads.n_threads = physical_cores()
-            # Threads that wait do not turn: there is other work on these cores.
+            # Waiting threads do not poll: these cores have other work.
             threads.poll = 0
         params.warmup = False
         params.verbosity = -1
@@ -147,5 +147,5 @@ class EmbeddedModel:
 
 
 def _stop(servers: list[Any]) -> None:
-    """The server ends with its last reference."""
+    """The server stops when its last reference is gone."""
     servers.clear()

@@ -1,4 +1,4 @@
-"""The head of a GGUF file -> what kind of model it holds, how much that can read, and whether the file is whole."""
+"""The head of a GGUF file -> the kind of its model, how much the model can read, and whether the file is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chargehand.errors import UsageError
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
-# Of the types of values: the plain ones by their struct format, and two that have a length.
+# The types of values: plain ones with their struct format, and two that have a length.
 _PLAIN = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 _DEFAULT_ALIGNMENT = 32
@@ -80,7 +80,7 @@ def _parse(data: mmap.mmap, size: int) -> GgufHead:
 
 
 class _Reader:
-    """Takes one value after the other."""
+    """Reads one value after the other."""
 
     def __init__(self, data: mmap.mmap) -> None:
         self.data = data
@@ -97,7 +97,7 @@ class _Reader:
         return self.data[self.at - length : self.at].decode()
 
     def value(self, kind: int) -> Any:
-        """A value; of a list only that it is one."""
+        """A value; for a list, only the fact that it is a list."""
         if kind == _TEXT:
             return self.text()
         if kind != _LIST:

@@ -76,7 +76,7 @@ class HttpModel:
         await self._transport.close()
 
     def _hear(self, events: list[bytes], streamed: StreamedReply) -> str:
-        """Take events in that arrived together; the text they added."""
+        """Process events that arrived together; returns the text they added."""
         if events[-1] == b"[DONE]":
             events = events[:-1]
         before = streamed.heard
@@ -87,7 +87,7 @@ class HttpModel:
 
     def _read_events(self, events: list[bytes]) -> list[dict[str, Any]]:
         try:
-            # Read as one: a reply is hundreds of small events.
+            # Parsed together: a reply has hundreds of small events.
             found: list[dict[str, Any]] = from_json(b"[%b]" % b",".join(events))
             if len(found) == len(events):
                 return found
@@ -100,7 +100,7 @@ class HttpModel:
             raise faults.from_object(self._endpoint, error)
 
     def _pick(self, body: bytes, pick: Callable[[dict[str, Any]], T], *, piece: bool = False) -> T:
-        """What `pick` finds in the JSON; whatever else the server sent becomes a ModelError."""
+        """What `pick` finds in the JSON; anything else that the server sent becomes a ModelError."""
         try:
             data = read_json(body, piece=piece)
             if not isinstance(data, dict):
@@ -113,4 +113,4 @@ class HttpModel:
 
 
 def _ignore(_text: str) -> None:
-    """For calls that nobody follows."""
+    """For calls without an `on_text`."""

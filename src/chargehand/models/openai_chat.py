@@ -20,11 +20,11 @@ from chargehand.models.tool_requests import read_request
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message, Reply, TokenCount, ToolRequest
 
-# These accept function tools on this wire only with reasoning switched off.
+# These models accept function tools in this format only with reasoning switched off.
 _TOOLS_WITHOUT_REASONING = ("gpt-5.6", "gpt-6")
-# What a message holds that is read here, or that no provider wants back.
+# Fields of a message that are read here, or that no provider wants back.
 _OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "refusal", "annotations", "audio", "function_call"})
-# What the delta of an event holds that only adds text.
+# Fields in the delta of an event that only adds text.
 _TEXT_ONLY = frozenset({"role", "content"})
 _SAMPLING = frozenset({"temperature", "top_p"})
 
@@ -38,18 +38,18 @@ _STOPS: dict[str, Stop] = {
 
 
 class OpenAIChat:
-    """Chat completions, as OpenAI and as the many servers that speak it have it.
+    """Chat completions, as used by OpenAI and by many other servers.
 
-    OpenAI itself (by host, or by a model name only it has) gets its newer fields; any other server gets what all of
-    them take. Fields of a message or a tool call that this format does not know go back with it, as some providers
-    sign what their models reasoned there.
+    OpenAI itself (by host, or by a model name only it has) gets its newer fields; any other server gets the fields that
+    all of them accept. Unknown fields of a message or a tool call go back with it: some providers put signatures of
+    their models' reasoning there.
     """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
 
     def request(self, call: ModelCall, max_output: int) -> bytes:
-        # Thousands of calls of a run differ in their messages alone; the rest is looked up by its bytes.
+        # Thousands of calls of a run differ only in their messages; the rest is looked up by its bytes.
         name = call.model.partition(":")[2]
         shape = (call.packed_tools, call.tool_choice, call.packed_schema, call.packed_options)
         limit, rest, advice = _rest(name, self._profile, *shape)
@@ -153,7 +153,7 @@ class ChatListener:
 
 @dataclass(slots=True)
 class _CallPieces:
-    """What has come of one streamed tool call."""
+    """The part of one streamed tool call that has arrived."""
 
     id: str = ""
     name: str = ""
@@ -165,9 +165,8 @@ class _CallPieces:
 def _rest(
     name: str, profile: Profile, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
 ) -> tuple[bytes, bytes, bytes]:
-    """All of a request but its messages: what its limit is called, its other fields to the end, and advice to add.
-
-    `tools` are as they are packed in a call, one on each line.
+    """All of a request except its messages: the name of its limit, its other fields to the end, and advice to add.
+    `tools` are packed as in a call, one on each line.
     """
     own = profile.name == "openai" or is_reasoning(name)
     effort, given = take_effort(from_json(options))
@@ -188,7 +187,8 @@ def _rest(
         if form and (not tools or tool_choice == "none" or profile.takes_schema_with_tools(name)):
             body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", **form}}
         else:
-            # A grammar for the whole answer would forbid tool calls: where they may be made, it is said in words.
+            # A grammar for the whole answer would forbid tool calls: if calls are allowed, the schema is given in
+            # words.
             advice = to_json({"role": "system", "content": schema.instruction(output_schema)})
     body["stream"] = True
     body["stream_options"] = {"include_usage": True}
@@ -197,11 +197,11 @@ def _rest(
 
 
 def _form(output_schema: bytes, profile: Profile) -> dict[str, Any]:
-    """The schema as the provider takes it; nothing when it can only be said in words."""
+    """The schema as the provider accepts it; nothing when it can only be given in words."""
     fitted = schema.fit(output_schema, all_required=profile.all_required)
     if fitted is not None:
         return {"schema": from_json(fitted), "strict": True}
-    # Not strict, a schema is advice; where it would become a grammar it may be refused.
+    # A schema that is not strict is advice. A server that turns it into a grammar may refuse it.
     return {} if profile.grammar else {"schema": from_json(output_schema), "strict": False}
 
 
@@ -247,7 +247,7 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def _first_words(logprobs: object) -> dict[str, float]:
-    """What may be the first word of a reply, each with the logarithm of its probability; nothing if it is not said."""
+    """The possible first words of a reply, each with the logarithm of its probability; empty if not reported."""
     try:
         likely = cast("Any", logprobs)["content"][0]["top_logprobs"]
         return {str(each["token"]): float(each["logprob"]) for each in likely}
@@ -285,7 +285,7 @@ def _reply(
 
 
 def _ids(given: list[str | None]) -> list[str]:
-    """Ids for calls, each its own: some servers leave them out, or give all calls of a reply the same one."""
+    """A unique id for each call: some servers omit ids, or give all calls of a reply the same id."""
     ids: list[str] = []
     for position, id in enumerate(given):
         name = id or f"call_{position}"

@@ -12,12 +12,12 @@ _FIRST_GPT_5 = lazy_regex(r"gpt-5(?:-(?:mini|nano|pro))?(?:-\d{4}-\d{2}-\d{2})?$
 
 @lru_cache(maxsize=128)
 def is_reasoning(name: str) -> bool:
-    """Whether it is one of the models that reason; only OpenAI has models of these names."""
+    """Whether the model reasons; only OpenAI has models with these names."""
     return _REASONING.match(name) is not None
 
 
 def lowest_effort(name: str) -> str:
-    """The least effort that a reasoning model takes."""
+    """The lowest effort that a reasoning model accepts."""
     if name.startswith("o"):
         return "low"
     return "minimal" if _FIRST_GPT_5.match(name) else "none"

@@ -1,7 +1,7 @@
 """The Responses wire format: a neutral call to its request, its response or stream to a neutral reply.
 
-It is used without state: nothing is stored at the provider. What the model reasoned comes encrypted with the reply, is
-kept on the record, and goes back with the turn it belongs to, so that a model reasons on across its tool calls.
+It is used without state: nothing is stored at the provider. The model's reasoning comes encrypted with the reply, is
+kept on the record, and goes back with its turn, so that the model continues its reasoning across tool calls.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from chargehand.models.tool_requests import read_request
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message, Reply, TokenCount
 
-# What chat completions take and this format does not.
+# Options that chat completions accept and this format does not.
 _NOT_HERE = frozenset(
     {"frequency_penalty", "min_p", "presence_penalty", "repetition_penalty", "seed", "stop", "stop_sequences",
      "thinking", "top_k"}
 )  # fmt: skip
 _SAMPLING = frozenset({"temperature", "top_p"})
-# A turn with items of these kinds and fields alone says no more than its text and its tool calls.
+# A turn that has only items of these kinds and fields contains nothing beyond its text and its tool calls.
 _PLAIN = {
     "message": frozenset({"type", "id", "role", "status", "content"}),
     "function_call": frozenset({"type", "id", "call_id", "name", "arguments", "status"}),
@@ -34,7 +34,7 @@ _PLAIN = {
 
 
 class OpenAIResponses:
-    """Responses, as OpenAI has them: tools, reasoning and a JSON schema in one call."""
+    """OpenAI's Responses format: tools, reasoning and a JSON schema in one call."""
 
     def request(self, call: ModelCall, max_output: int) -> bytes:
         name = call.model.partition(":")[2]
@@ -68,7 +68,7 @@ class ResponsesListener:
             case "response.output_text.delta":
                 return event["delta"]
             case "response.output_item.done":
-                # Only here an item is complete, its encrypted reasoning too.
+                # Only this event has the complete item, including its encrypted reasoning.
                 self._items[event["output_index"]] = event["item"]
             case "response.completed" | "response.incomplete":
                 self._response = event["response"]
@@ -77,7 +77,7 @@ class ResponsesListener:
         return ""
 
     def text_adder(self, event: dict[str, Any]) -> None:
-        """None: no two of its events are alike, each has its number."""
+        """None: each event has its own number, so no two events are alike."""
 
     def reply(self) -> Reply | None:
         if self._response is None:
@@ -88,7 +88,7 @@ class ResponsesListener:
 
 @lru_cache(maxsize=64)
 def _rest(name: str, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes) -> bytes:
-    """All of a request but its messages and its limit; `tools` are as they are packed in a call, one on each line."""
+    """All of a request except its messages and its limit; `tools` are packed as in a call, one on each line."""
     reasons = is_reasoning(name)
     effort, others = take_effort(from_json(options))
     given = sendable(others, _NOT_HERE | (_SAMPLING if reasons else frozenset[str]()))

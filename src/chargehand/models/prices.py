@@ -20,7 +20,7 @@ class Price(NamedTuple):
     input: float
     output: float
     cached: float
-    # Some models charge the whole call at other rates once its input is longer than this.
+    # Some models charge the whole call at other rates if its input is longer than this.
     long_after: int | None = None
     long: Price | None = None
 
@@ -105,7 +105,7 @@ _MODELS: dict[str, dict[str, tuple[Price, int]]] = {
     },
 }  # fmt: skip
 
-# Ollama has no entry: which models there are is up to the machine.
+# Ollama has no entry: its models depend on the machine.
 _DEFAULTS: dict[str, dict[Tier, str]] = {
     "anthropic": {"small": "claude-haiku-5-5", "medium": "claude-sonnet-5-5", "large": "claude-opus-5-5"},
     "openai": {"small": "gpt-6-luna", "medium": "gpt-6-sol", "large": "gpt-6-sol"},

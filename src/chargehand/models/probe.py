@@ -1,6 +1,6 @@
-"""A model -> what it and its server can do, found by asking: streaming, tools, JSON schema, both at once, window.
+"""A model -> what it and its server can do, found by test calls: streaming, tools, JSON schema, both at once, window.
 
-Each probe is one small call, sent as a run would send it, and says what follows for a run.
+Each probe is one small call, sent as a run would send it, and states what the result means for a run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chargehand.models.provider_settings import Provider
     from chargehand.models.resolve import Models
 
-# A slow machine loads its model for the first one.
+# A slow machine loads its model for the first call.
 _LONGEST_S = 180.0
 _MOST_OUTPUT = 1_024
 # In bytes; some gateways list hundreds of models.
@@ -41,12 +41,12 @@ _SUM: dict[str, Any] = {
     "additionalProperties": False,
 }
 _USE_TOOL = "Call the tool add with a=20 and b=22. Do not answer before you have its result."
-# What servers call the number of tokens a model holds, in their lists of models.
+# The names that servers use for a model's window in their lists of models.
 _WINDOW_FIELDS = ("max_model_len", "context_length", "loaded_context_length", "max_context_length", "max_input_tokens")
 
 
 class Ability(NamedTuple):
-    """One thing that was tried. Without `well` a run still works, in the way that `says` names."""
+    """One ability that was tested. If `well` is False, a run still works, in the way that `says` describes."""
 
     name: str
     well: bool
@@ -110,7 +110,7 @@ async def _ask(
 
 
 def _too_slow(arrived: int) -> str:
-    """What a small call that did not end says of a run, where calls are larger."""
+    """What a small call that did not end means for a run, whose calls are larger."""
     if arrived:
         return (
             f"wrote {arrived:,} characters in {_LONGEST_S:g} s and did not end. Runs wait for as long as it writes, "
@@ -147,7 +147,7 @@ async def _window(models: Models, model: str) -> Ability:
 
 
 async def _listed_window(models: Models, provider: Provider, name: str, key: str | None) -> int | None:
-    """What the server's list of models says that the model holds; None when it does not."""
+    """The model's window according to the server's list of models; None when the list does not give it."""
     base = provider.base_url.rstrip("/")
     if provider.wire == "anthropic":
         base = f"{base.removesuffix('/v1')}/v1"

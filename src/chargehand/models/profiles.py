@@ -1,4 +1,4 @@
-"""What differs between providers of one wire format: how much to reason is said, and what a schema may hold."""
+"""What differs between providers of one wire format: how reasoning effort is set, and what a schema may contain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLASH = lazy_regex(r"(?:models/)?gemini-.*flash")
 
 
 class Profile(NamedTuple):
-    """What the servers of one provider take."""
+    """What the servers of one provider accept."""
 
     name: str
     # The server turns a schema into a grammar for the whole answer, which forbids tool calls.
@@ -24,7 +24,7 @@ class Profile(NamedTuple):
 
     @property
     def all_required(self) -> bool:
-        """Whether a schema may not have properties that can be left out."""
+        """Whether all properties of a schema must be required."""
         return not self.grammar and self.name != "gemini"
 
     def effort(self, name: str, effort: Effort) -> dict[str, Any]:
@@ -44,8 +44,8 @@ class Profile(NamedTuple):
                 return {"reasoning_effort": effort}
 
     def samples(self, name: str) -> bool:
-        """Whether a temperature of 0 does a model of this name good, where nobody set another."""
-        # Gemini 3 repeats itself below 1, as its makers write.
+        """Whether a temperature of 0 suits a model of this name, if no temperature was set."""
+        # Gemini 3 repeats itself at temperatures below 1, according to its documentation.
         return _gemini_version(name) < (3, 0)
 
     def takes_schema_with_tools(self, name: str) -> bool:
@@ -66,7 +66,7 @@ _OTHER = Profile("other")
 
 
 def profile_of(provider: Provider) -> Profile:
-    """By its name where that is known, else by its address: a server on this machine makes grammars of schemas."""
+    """Chosen by name if it is known, else by address: a server on this machine turns schemas into grammars."""
     if is_openai(provider.base_url):
         return _OPENAI
     return _BY_NAME.get(provider.name) or (_LOCAL if is_loopback(provider.base_url) else _OTHER)

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from chargehand.errors import ErrorKind, ModelError
 
 _SHOWN = 400
-# A provider that asks for more than this is asked again after this.
+# If a provider asks for a longer wait, the call is tried again after this time.
 LONGEST_WAIT_S = 24 * 3_600.0
 _OVERLOADED = frozenset({500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 _TOO_LONG = (
@@ -45,7 +45,7 @@ _NAMED: dict[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a provider's calls go. The key is here to be sent to `url`, and to be kept out of every text."""
+    """Where a provider's calls go. The key is kept here to be sent to `url` and to be removed from every text."""
 
     provider: str
     url: str
@@ -114,7 +114,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _their_now(headers: Mapping[str, str]) -> datetime:
-    """The time on the provider's clock, which may be far from ours: a date it names is meant by that clock."""
+    """The time on the provider's clock, which may differ much from ours: dates in its headers refer to that clock."""
     try:
         return _moment(headers["Date"])
     except (KeyError, ValueError):
@@ -131,8 +131,8 @@ def _moment(value: str) -> datetime:
 def unreadable(endpoint: Endpoint, body: bytes) -> ModelError:
     """The error for a success whose body is not what the wire format says."""
     start = body[:200].lstrip()
-    # A page or nothing at all comes from a proxy or a gateway on the way, and is often gone at the next try;
-    # any other text comes from a server that speaks another protocol, and will come again.
+    # An HTML page or an empty body comes from a proxy or gateway, and the next try often works. Any other text comes
+    # from a server with another protocol, and the next try would give it again.
     passing = not start or start.startswith(b"<")
     what = "nothing" if not start else f"something that is not a chat reply: {start.decode(errors='replace')}"
     message = endpoint.safe(f"{endpoint.provider} at {endpoint.url} answered {what}")

@@ -1,6 +1,7 @@
 """Fields of a message or a tool call that chat completions do not define: found, and put together from a stream.
 
-Providers keep there what they need back in the next turn: signatures of what a model reasoned, or the reasoning itself.
+Providers use such fields for data that they need back in the next turn: signatures of a model's reasoning, or the
+reasoning itself.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ from typing import Any, cast
 
 _OF_A_CALL = frozenset({"id", "type", "index", "function"})
 _OF_A_FUNCTION = frozenset({"name", "arguments"})
-# What comes in pieces inside of a field; other texts come whole, and the last one counts.
+# Texts inside a field that arrive in pieces; other texts arrive whole, and the last one counts.
 _IN_PIECES = frozenset({"text", "summary", "content", "thinking", "reasoning", "data"})
 
 
 def own_fields(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """The fields that are not known and hold something."""
+    """The unknown fields that are not empty."""
     if data.keys() <= known:
         return {}
     return {name: value for name, value in data.items() if name not in known and value not in (None, "", [], {})}
 
 
 def unknown_fields(call: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a tool call that are not known, those of its function under `function`."""
+    """The unknown fields of a tool call, with those of its function under `function`."""
     extra = own_fields(call, _OF_A_CALL)
     if function := own_fields(call.get("function") or {}, _OF_A_FUNCTION):
         extra["function"] = function

@@ -1,4 +1,4 @@
-"""Where models are served: the endpoints that need no setting up, and what settings say of others."""
+"""Where models are served: the endpoints that need no configuration, and the settings of others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def wire_named(name: Any) -> Any:
 
 
 # How long a provider may be silent: before the first event of a reply, while it reads a long prompt or reasons; between
-# two events; and between two of a server on this machine or network, which may serve many calls on few cores.
+# two events; and between two events of a server on this machine or network, which may serve many calls on few cores.
 FIRST_EVENT_S = 600.0
 SILENCE_S = 60.0
 LOCAL_SILENCE_S = 300.0
@@ -47,13 +47,13 @@ class Provider(Value):
     wire: Annotated[WireName | None, Before(wire_named)]
     key_env: str | None = None
     key_required: bool = False
-    # What it allows: requests and tokens a minute, calls at once. None: no limit except what it answers.
+    # What it allows: requests and tokens per minute, parallel calls. None: no limit except the provider's own refusals.
     rpm: int | None = Field(default=None, gt=0)
     tpm: int | None = Field(default=None, gt=0)
     max_concurrent: int | None = Field(default=None, gt=0)
-    # How many tokens its models can hold, where the table of known models does not say.
+    # How many tokens its models can hold, if the table of known models does not say.
     window: int | None = Field(default=None, gt=0)
-    # How long it may be silent; None is the default for where it is.
+    # How long it may be silent; None means the default for its location.
     first_event_s: float | None = Field(default=None, gt=0)
     silence_s: float | None = Field(default=None, gt=0)
 
@@ -82,12 +82,12 @@ def is_loopback(base_url: str) -> bool:
 
 
 def openai_wire(base_url: str) -> WireName | None:
-    """How OpenAI's models are called at the address: elsewhere than at OpenAI it depends on the model."""
+    """The wire format for OpenAI's models at the address; None, for other servers: it depends on the model."""
     return "openai_responses" if is_openai(base_url) else None
 
 
 def built_in(env: Mapping[str, str]) -> dict[str, Provider]:
-    """The providers that need no setting up, with the base URLs the environment gives."""
+    """The providers that need no configuration, with the base URLs from the environment."""
     openai_url = env.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     known = (
         Provider(

@@ -1,7 +1,8 @@
 """What a server sent -> JSON and text that can be recorded and sent again.
 
 Strict readers refuse a byte order mark before JSON, and half of a surrogate pair in it (`\\ud83d` alone). Some servers
-send both, the halves also in two pieces of a stream: what is left alone when all is there becomes U+FFFD.
+send both, and the two halves may arrive in two pieces of a stream. A half that is still alone at the end becomes
+U+FFFD.
 """
 
 from __future__ import annotations
@@ -43,9 +44,8 @@ def in_unicode(value: Any) -> Any:
 
 
 def pair_pieces(on_text: Callable[[str], None]) -> Callable[[str], None]:
-    """Hands on the pieces of a text, a byte order mark at its beginning left out; half a pair waits for the next.
-
-    A piece may be empty, and is handed on all the same.
+    """Passes on the pieces of a text without a byte order mark at its beginning; half a pair waits for the next piece.
+    Empty pieces are passed on too.
     """
     held, begun = "", False
 

@@ -1,4 +1,4 @@
-"""What a provider says that a call used -> a count of tokens, or what is wrong with it."""
+"""The usage that a provider reports for a call -> a count of tokens, or what is wrong with the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def fields_of(said: object) -> Mapping[str, Any]:
 
 
 def read_numbers(said: Mapping[str, Any], *names: str) -> tuple[list[int], str]:
-    """The numbers under these names, 0 for those left out; and what is wrong with them, "" when nothing is."""
+    """The numbers under these names, 0 for missing ones; and what is wrong with them, "" if nothing."""
     numbers = [0 if (value := said.get(name)) is None else _whole_number(value) for name in names]
     if None not in numbers:
         return cast("list[int]", numbers), ""

@@ -18,9 +18,9 @@ from chargehand.models.provider_settings import Provider, Silence, WireName, bui
 if TYPE_CHECKING:
     from chargehand.models.transport import Transport
 
-# What a server on this machine is asked at once, unless somebody sets another number.
+# How many parallel calls a server on this machine gets, unless another number is set.
 LOCAL_AT_ONCE = 2
-# All runs of a process share what a provider allows.
+# All runs of a process share the limits of a provider.
 REGISTRY = ProviderRegistry()
 
 
@@ -35,7 +35,7 @@ class Models:
         *,
         wide: bool = False,
     ) -> None:
-        """`wide`: somebody said how many calls may be made at once, for a server on this machine too."""
+        """`wide`: the number of parallel calls was set, and also applies to a server on this machine."""
         self._providers = {**built_in(env), **providers}
         self._env = env
         self._wide = wide
@@ -64,7 +64,7 @@ class Models:
         try:
             self.client(model)
         except UsageError as wrong:
-            # What is wrong is in what the caller gave, not in the frames below this one.
+            # The error is in the caller's arguments, not in the frames below this one.
             raise wrong.with_traceback(None) from None
 
     def client(self, model: str) -> ModelClient:
@@ -167,7 +167,7 @@ class Models:
         return self._files[path]
 
     def _connect(self, provider: Provider, wire_name: WireName, model: str) -> ModelClient:
-        # A script needs no wire format, and most runs need one.
+        # A script needs no wire format, and most runs need only one.
         from chargehand.models.http_model import HttpModel
         from chargehand.models.provider_errors import Endpoint
 

@@ -1,7 +1,6 @@
-"""A JSON schema -> what a provider's schema mode takes of it, or the words that replace a mode.
-
-Providers hold a model to a part of JSON Schema only. What they refuse is left out here and said in a description: the
-answer is checked against the whole schema by code, whoever wrote it. A value that may be anything becomes text.
+"""A JSON schema -> the part that a provider's schema mode accepts, or the words that replace a mode. Providers enforce
+only a part of JSON Schema. Keywords that they refuse are left out here and put into a description: code checks every
+answer against the whole schema. A value that may be anything becomes text.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, cast
 
 from pydantic_core import from_json, to_json
 
-# What is said about a value: kept, or added to its description.
+# Words about a value are kept; limits are added to its description.
 _SAID = ("title", "description")
 _LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
@@ -37,10 +36,10 @@ def instruction(packed: bytes) -> str:
 
 @lru_cache(maxsize=256)
 def fit(packed: bytes, *, all_required: bool, most_unions: int = 1_000, most_optional: int = 1_000) -> bytes | None:
-    """The schema as providers' strict modes take it; None when it cannot be said there: open objects, recursion.
+    """The schema as providers' strict modes accept it; None when they cannot express it: open objects, recursion.
 
-    Objects are closed. With `all_required` a property that may be left out becomes one that may be null. A schema with
-    more values of several types, or more properties that may be left out, than the provider counts is refused.
+    Objects are closed. With `all_required` an optional property becomes one that may be null. A schema with more values
+    of several types, or more optional properties, than the provider allows is refused.
     """
     root = from_json(packed)
     try:
@@ -89,7 +88,7 @@ class _Fitting:
         return {**said, **self._one(schema, said)}
 
     def _several(self, schema: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-        """A value of one of several types: a plain one that may be null, else a choice between schemas."""
+        """A value of one of several types: a plain type that may be null, else a choice between schemas."""
         kinds: list[str] = schema["type"]
         self.unions += 1
         rest = {name: value for name, value in schema.items() if name not in (*_SAID, *_LIMITS, "type")}
@@ -154,7 +153,7 @@ class _Fitting:
 
 
 def _keep_words(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Title and description, with the limits that are not kept in words."""
+    """Title and description, with the dropped limits in words."""
     said = {name: schema[name] for name in _SAID if name in schema}
     if limits := [f"{name}: {schema[name]}" for name in _LIMITS if name in schema and "prefixItems" not in schema]:
         said["description"] = " ".join([*([said["description"]] if "description" in said else []), *limits])

@@ -9,9 +9,9 @@ class Events:
     """Collects chunks; names, ids and comments are left out, as no wire format here needs them."""
 
     def __init__(self) -> None:
-        # What is left of the last chunk, from the line break before its last line on; joined when a line ends.
+        # The rest of the last chunk, starting with the line break before its last line; joined when a line ends.
         self._rest: list[bytes] = []
-        # The data of the event whose end has not come, as far as its lines have.
+        # The data lines received so far of an event that has not ended.
         self._data: list[bytes] = []
         self._begun = False
 
@@ -26,7 +26,7 @@ class Events:
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
         if not self._data and text.startswith(b"data: ") and text.endswith(b"\n\n"):
-            # Whole events of one line each, as nearly all are: hundreds of them are found in one go.
+            # Complete events of one line each, as nearly all are: hundreds are found in one step.
             plain = text[6:-2].split(b"\n\ndata: ")
             if text.count(b"\n") == 2 * len(plain):
                 self._rest = []

@@ -1,7 +1,7 @@
 """The events of one streamed reply -> its text as it arrives, and the reply when it is complete.
 
-Most events of a reply add a few characters of text and are the same to the byte otherwise. Once such an event was read
-as JSON, the text of those like it is cut out of their bytes.
+Most events of a reply add a few characters of text and are otherwise identical, byte for byte. After one such event was
+read as JSON, the text of similar events is cut out of their bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 
 from chargehand.values.message import Reply
 
-# Read as JSON before events like them are looked for; twice as many each time that none is found.
+# The number of events read as JSON before the search for similar ones; it doubles each time that none is found.
 _FIRST_READ = 2
 
 
@@ -21,13 +21,12 @@ class Listener(Protocol):
     """Collects one streamed reply of a wire format."""
 
     def hear(self, event: dict[str, Any]) -> str:
-        """Take an event in; the text it added."""
+        """Process an event; returns the text it added."""
         ...
 
     def text_adder(self, event: dict[str, Any]) -> Callable[[str], object] | None:
-        """What takes in the text of an event that differs from this one in its text alone.
-
-        None if this one did anything but add text that another one like it would do again.
+        """The function that takes the text of an event that differs from this one only in its text. None if this event
+        did anything other than add text that a similar event would do again.
         """
         ...
 
@@ -37,7 +36,7 @@ class Listener(Protocol):
 
 
 class _Form(NamedTuple):
-    """What is before and after the text in the bytes of an event, and what takes the text in."""
+    """The bytes before and after the text of an event, and the function that takes the text."""
 
     before: bytes
     after: bytes
@@ -45,7 +44,7 @@ class _Form(NamedTuple):
 
 
 class StreamedReply:
-    """`read` gives the JSON of events, one for one, and `check` raises what one reports; both leave `hear`."""
+    """`read` parses events, one result for each; `check` raises the error in an event. `hear` raises errors of both."""
 
     def __init__(
         self,
@@ -58,11 +57,11 @@ class StreamedReply:
         self._check = check
         self._form: _Form | None = None
         self._read_next = _FIRST_READ
-        # How many events were taken in.
+        # How many events were processed.
         self.heard = 0
 
     def hear(self, events: list[bytes]) -> str:
-        """Take events in that arrived together; the text they added."""
+        """Process events that arrived together; returns the text they added."""
         texts: list[str] = []
         at = 0
         while at < len(events):
@@ -94,7 +93,7 @@ class StreamedReply:
         return texts
 
     def _hear_alike(self, events: list[bytes], at: int) -> list[str]:
-        """The texts of the events from there on that have the form of an earlier one; none if they cannot be read."""
+        """The texts of the events from `at` on that have the known form; none if they cannot be read."""
         if self._form is None:
             return []
         inner = _cut_out(self._form, events[at:] if at else events)
@@ -111,7 +110,7 @@ class StreamedReply:
 
 
 def _cut_out(form: _Form, events: list[bytes]) -> list[bytes]:
-    """What is in the place of the text, in the events up to the first that has another form."""
+    """The bytes of the text in each event, up to the first event of another form."""
     before, after, _ = form
     if not events[0].startswith(before):
         return []
@@ -120,7 +119,7 @@ def _cut_out(form: _Form, events: list[bytes]) -> list[bytes]:
     inner = whole[len(before) :].split(after + b"\n" + before)
     *_, last = inner
     if whole.count(b"\n") == len(events) - 1 and last.count(b"\n") == len(events) - len(inner):
-        # No line break is left but in the last piece: each of the others is of one event.
+        # Only the last piece has line breaks: each other piece belongs to one event.
         last, _, _ = last.partition(b"\n")
         inner[-1:] = [last.removesuffix(after)] if last.endswith(after) else []
         return inner
@@ -128,7 +127,7 @@ def _cut_out(form: _Form, events: list[bytes]) -> list[bytes]:
 
 
 def _cut_out_each(form: _Form, events: list[bytes]) -> list[bytes]:
-    """The same where events of another form are between those of this one, or events have line breaks."""
+    """The same when events of another form come in between, or when events have line breaks."""
     before, after, _ = form
     start, end, shortest = len(before), -len(after), len(before) + len(after)
     inner: list[bytes] = []
@@ -140,7 +139,7 @@ def _cut_out_each(form: _Form, events: list[bytes]) -> list[bytes]:
 
 
 def _find_form(event: bytes, text: str, add: Callable[[str], object]) -> _Form | None:
-    """None if the text may be in more than one place, or is written in another way than we would."""
+    """None if the text may be in more than one place, or is not encoded as `to_json` encodes it."""
     try:
         quoted = to_json(text)
     except ValueError:  # half a surrogate pair: the rest may follow

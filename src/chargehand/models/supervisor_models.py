@@ -11,7 +11,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message
 from chargehand.values.role import Role
 
-# What servers give at most, and the fewest tokens that a call is made with.
+# The most words for which servers report probabilities, and the fewest tokens that a call is made with.
 _MOST_WORDS = 20
 _LEAST_OUTPUT = 256
 
@@ -48,7 +48,8 @@ class SupervisorModel(Value):
         )
 
     def make_word_call(self, role: Role, messages: Sequence[Message], *, keeps: bool = False) -> ModelCall:
-        """The call that asks it for one word, and how likely others were, which servers of open models can say.
+        """The call that asks it for one word and for the probabilities of others, which servers of open models can
+        report.
 
         `keeps`: the reply is the same in every run.
         """

@@ -1,8 +1,8 @@
 """Tool calls that a model wrote into its text -> tool calls of the reply.
 
-Small models on local servers do that where the server does not understand their template: between `<tool_call>` tags,
-in a fence, or as the whole of the text. It counts as a call only when it is an object with a name and arguments, and
-the name is one of the tools of the request; a fence in an answer is left alone otherwise.
+Small models on local servers do that if the server does not understand their template: between `<tool_call>` tags, in a
+fence, or as the whole text. It counts as a call only if it is an object with a name and arguments, and the name is one
+of the tools of the request; any other fence in an answer is left alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolRequest
 
 _OPEN, _CLOSE, _FENCE = "<tool_call>", "</tool_call>", "```"
-# What models call the arguments.
+# The names that models use for the arguments.
 _ARGUMENTS = ("arguments", "parameters")
 _FIELDS = frozenset({"name", "id", "type", *_ARGUMENTS})
 
@@ -51,7 +51,7 @@ def _split(text: str, names: Collection[str]) -> tuple[str, list[ToolRequest]]:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str | None]]:
-    """The text in parts, and for those that may hold calls what is inside of their marks."""
+    """The parts of the text; for a part that may hold calls, also the text inside its marks."""
     if text.lstrip().startswith(("{", "[")):
         # One value, whose strings may hold any marks.
         yield text, text

@@ -26,7 +26,7 @@ def read_request(
 
 
 def with_distinct_ids(reply: Reply) -> Reply:
-    """The reply with its place added to each id that it repeats: the result of a call names the call by its id."""
+    """The reply with repeated ids made unique by the place of the call: a result names its call by the id."""
     ids = [call.id for call in reply.tool_calls]
     if len(set(ids)) == len(ids):
         return reply

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from yarl import URL
 
 REPLY_LIMIT = 32 * 2**20
-# A stream says hundreds of bytes for each token: 128,000 of them are some 40 MB.
+# A stream has hundreds of bytes for each token: 128,000 tokens are about 40 MB.
 STREAM_LIMIT = 256 * 2**20
 _ERROR_LIMIT = 64 * 2**10
 _CONNECT_S = 15.0
-# How long the answer to a GET may take in all: it is a list of models, or anything that shows that a server is there.
+# How long the answer to a GET may take in total: it is a list of models, or any sign that a server is running.
 _GET_S = 10.0
-# How long the rest of a refusal is waited for: its status alone says most of it.
+# How long to wait for the rest of a refusal: its status alone says most of it.
 _REFUSAL_S = 10.0
-# How a stream of events begins, whatever the server says its reply is.
+# How a stream of events begins, whatever content type the server gives.
 _EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 # At most this many bytes are needed to see it, a byte order mark included.
 _EVENTS_BEGIN = 9
-# aiohttp warns of larger bodies given as bytes: it would copy them in one go.
+# aiohttp warns about larger bodies given as bytes: it would copy them in one step.
 _DIRECT_BODY = 2**20
 
 
@@ -53,13 +53,14 @@ class _Route:
 class Transport:
     """One pool of connections for all clients that share it; made at the first call, again after `close`.
 
-    Proxy, CA and URL are worked out once for a URL. aiohttp's own `trust_env` would do it for each call, in a
+    Proxy, CA and URL are determined once for each URL. aiohttp's own `trust_env` would do it for each call, in a
     thread, and would add credentials from ~/.netrc.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        # The loop with what belongs to it: a session never serves another loop. By whether connections are kept.
+        # The loop and its objects: a session never serves another loop. Sessions are keyed by whether connections are
+        # kept.
         self._open: tuple[asyncio.AbstractEventLoop, dict[bool, ClientSession], LoopTurns] | None = None
         # URLs that have answered, and those of servers that close the connection after a reply without saying so.
         self._answered: set[str] = set()
@@ -76,7 +77,7 @@ class Transport:
     ) -> bytes | None:
         """Hand server-sent events to `on_events` as they arrive; a reply that is not streamed is returned whole.
 
-        There is no limit on time but for connecting: how long silence may last is for the caller to say.
+        There is no time limit except for connecting: the caller decides how long silence may last.
         """
         import aiohttp
 
@@ -95,9 +96,9 @@ class Transport:
     async def _request(self, endpoint: Endpoint, body: bytes, attribution: Attribution) -> ClientResponse:
         """The response, its headers read.
 
-        A kept connection may be closed by its server in the moment in which it is used again: llama.cpp closes each
-        one after a streamed reply. That request was never read, so it is sent once more, and connections to that
-        server are not kept any more.
+        A server may close a kept connection at the moment in which it is used again: llama.cpp closes each one after a
+        streamed reply. The server never read that request, so it is sent once more, and connections to that server are
+        no longer kept.
         """
         import aiohttp
 
@@ -143,7 +144,7 @@ class Transport:
         import aiohttp
 
         session, route = self._session(keeps=endpoint.url not in self._closing), self._known_route(endpoint.url)
-        # aiohttp would look up what to do with bytes among all the kinds of bodies it knows.
+        # aiohttp would search all the kinds of bodies it knows for the one that takes bytes.
         data = aiohttp.BytesPayload(body) if len(body) < _DIRECT_BODY else io.BytesIO(body)
         headers = {**endpoint.headers, **route.headers, **_attribution_headers(attribution)}
         return session.post(data=data, headers=headers, allow_redirects=False, **route.arguments)
@@ -157,7 +158,7 @@ class Transport:
         return self._sessions_of_loop()[1]
 
     def _session(self, *, keeps: bool) -> ClientSession:
-        """Where connections are kept for the next request, or closed after each."""
+        """The session that keeps connections for the next request, or the one that closes them after each."""
         sessions, _ = self._sessions_of_loop()
         if (known := sessions.get(keeps)) is not None:
             return known
@@ -196,7 +197,7 @@ class Transport:
                 pair = base64.b64encode(f"{parts.user}:{parts.password or ''}".encode()).decode()
                 login = {"Proxy-Authorization": f"Basic {pair}"}
         if secure and login:
-            # Only the CONNECT may carry it: what goes through the tunnel is the provider's.
+            # Only the CONNECT may carry it: everything in the tunnel goes to the provider.
             arguments["proxy_headers"], login = login, {}
         return _Route(arguments, login)
 
@@ -262,7 +263,7 @@ def _attribution_headers(attribution: Attribution) -> dict[str, str]:
 
 
 def _header(value: str) -> str:
-    """The value as it may be in a header: printable ASCII of bounded length."""
+    """The value in a form that a header may have: printable ASCII of bounded length."""
     if len(value) <= 255 and value.isascii() and value.isprintable():
         return value
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in value[:255])
@@ -289,11 +290,11 @@ async def _read_beginning(response: ClientResponse, most: int) -> bytes:
 
 
 async def _read(endpoint: Endpoint, response: ClientResponse, on_events: Callable[[list[bytes]], None]) -> bytes | None:
-    """Read to the end. Whether events come is judged by how the body begins: content types are often wrong."""
+    """Read to the end. The beginning of the body shows whether it has events: content types are often wrong."""
     if (response.content_length or 0) > REPLY_LIMIT:
         raise faults.too_large(endpoint, REPLY_LIMIT)
     events: Events | None = None
-    # The body without leading white space, as long as it is not known to be one of events.
+    # The body without leading white space, until it is known to be a stream of events.
     chunks: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
@@ -350,7 +351,7 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
                 "connection", f"the proxy for {where} does not answer; check HTTPS_PROXY and NO_PROXY", unsent=True
             )
         case aiohttp.ClientConnectorError():
-            # asyncio says "Connect call failed" and an address for what the system has a word for.
+            # asyncio says only "Connect call failed" and an address, although the system has a word for the error.
             number = error.os_error.errno or 0
             why = os.strerror(number).lower() if number > 0 else error.strerror or str(error.os_error)
             message = f"cannot reach {where}: {endpoint.safe(why)}"
