@@ -1,4 +1,4 @@
-"""The port to models: one neutral call in, one neutral reply out. Wire formats, prices and lookup live beside it."""
+"""The port to models: one neutral call in, one neutral reply out. Wire formats, prices and lookup are modules here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed functions become tools a model can call: definition, checked and confined execution, and the ones that ship."""
+"""Typed functions become tools a model can call: definition, checked and confined execution, and the shipped tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chargehand.tools.recorded_reads import still_valid
     from chargehand.tools.tool_context import ToolContext
 
-# A team is checked without what calls its tools.
+# Checking a team does not load the code that calls its tools.
 __getattr__ = lazy_names(
     __name__, {"call": "call_tool", "still_valid": "recorded_reads", "ToolContext": "tool_context"}
 )
@@ -23,7 +23,7 @@ __all__ = ["BUILTIN", "Tool", "ToolContext", "call", "still_valid", "tool"]
 
 
 class Shipped(Mapping[str, Tool]):
-    """Tools by name; a team's `own` tools win. The module of a shipped tool is imported when it is first asked for."""
+    """Tools by name; a team's `own` tools win. The module of a shipped tool is imported at its first use."""
 
     _modules = {  # noqa: RUF012 -- never written to
         "read_file": "files",
@@ -37,14 +37,14 @@ class Shipped(Mapping[str, Tool]):
         "write_document": "write_document",
     }
 
-    # What code calls for a worker; no team lists it.
+    # Tools that code calls for a worker; no team lists them.
     _called_by_code = {"read_material": "files"}  # noqa: RUF012 -- never written to
 
     def __init__(self, own: Mapping[str, Tool]) -> None:
         self._own = own
 
     def called_by_code(self, held: Mapping[str, Tool]) -> dict[str, Tool]:
-        """The tools that code calls for workers that hold these."""
+        """The tools that code calls for workers that have these tools."""
         return {name: self[name] for name in self._called_by_code} if "read_file" in held else {}
 
     def beside(self, own: Mapping[str, Tool]) -> Shipped:

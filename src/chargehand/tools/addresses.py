@@ -1,6 +1,6 @@
 """A URL and the addresses its host has become a Target that may be connected to, or a ToolError that says why not.
 
-What is checked is what is connected to: the same parsed URL, and exactly the addresses that were looked at.
+The connection uses exactly what was checked: the same parsed URL and the same addresses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PRIVATE_NAMES = (
     *(".localhost", ".local", ".internal", ".intranet", ".private", ".corp", ".home", ".lan", ".localdomain"),
     *(".arpa", ".onion", ".test", ".invalid", ".example"),
 )
-# IPv4: everything that is not for the public internet (IANA's registry), and a cloud's service at a public address.
+# IPv4: everything outside the public internet (IANA's registry), and a cloud's service at a public address.
 NOT_PUBLIC = tuple(
     ipaddress.IPv4Network(each)
     for each in (
@@ -40,8 +40,8 @@ NOT_PUBLIC = tuple(
         "168.63.129.16/32",
     )
 )
-# IPv6: global unicast without what carries an IPv4 address (Teredo, 6to4) or has a special use. Mapped, compatible
-# and NAT64 forms of IPv4 lie outside of it.
+# IPv6: global unicast without addresses that contain an IPv4 address (Teredo, 6to4) or have a special use. Mapped,
+# compatible and NAT64 forms of IPv4 are outside global unicast.
 GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 SPECIAL = tuple(ipaddress.IPv6Network(each) for each in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
 

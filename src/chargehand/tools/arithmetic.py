@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 Number: TypeAlias = int | Fraction
 
-# About 4,200 digits: under what Python turns into text, and cheap to multiply.
+# About 4,200 digits: less than Python's limit for converting to text, and cheap to multiply.
 MAX_BITS = 14_000
 WORKING = Context(prec=50, Emax=9999, Emin=-9999, traps=[InvalidOperation, Overflow])
-# A root or logarithm that should be whole differs from a whole number only in the digits after these.
+# A root or logarithm that should be a whole number differs from it only after this many digits.
 SETTLED = Context(prec=40, Emax=9999, Emin=-9999)
 SHORT = 30
 FLOAT_DIGITS = 15
@@ -53,7 +53,7 @@ def _decimal(value: Number) -> Decimal:
 
 
 def _settle_digits(value: Decimal) -> Fraction:
-    """The value without its last digits where that makes it short, else the value with all of them."""
+    """The value without its last digits if that makes it short, else the value with all digits."""
     near = value.normalize(SETTLED)
     return Fraction(near if len(near.as_tuple().digits) <= SHORT else value)
 
@@ -151,7 +151,7 @@ def _median(*values: Number) -> Number:
     return ordered[middle] if len(ordered) % 2 else _mean(*ordered[middle - 1 : middle + 1])
 
 
-# Each with the numbers of arguments it takes; without them, one or more.
+# Each function with the numbers of arguments it takes; no numbers means one or more.
 FUNCTIONS: dict[str, tuple[Callable[..., Number], *tuple[int, ...]]] = {
     "abs": (_abs, 1),
     "round": (_round, 1, 2),

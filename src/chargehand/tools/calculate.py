@@ -25,7 +25,7 @@ TOKEN = lazy_regex(
 PERCENT = lazy_regex(r"([\d._]*)\s*%\s*(?:$|[-+*/%),\]]|of\b)", re.ASCII)
 
 
-# A coroutine, though it awaits nothing: the work is bounded and costs less than the thread of a plain function.
+# A coroutine, although it awaits nothing: the work is bounded and costs less than the thread for a plain function.
 @tool(effect="read")
 async def calculate(expression: str) -> str:
     """Calculate with numbers, exactly: 0.1 + 0.2 is 0.3, and round(1.005, 2) is 1.01 (halves are rounded up).
@@ -111,7 +111,7 @@ def _number(node: ast.expr, text: str, depth: int) -> Number:
 
 
 def _chain(node: ast.expr, text: str, depth: int) -> Number:
-    """A chain like 1 + 2 + 3 nests to the left: it is walked in a loop, so that its length is not limited."""
+    """A chain like 1 + 2 + 3 is nested to the left. A loop walks it, so that its length is not limited."""
     links: list[ast.BinOp] = []
     while isinstance(node, ast.BinOp):
         links.append(node)

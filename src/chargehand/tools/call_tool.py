@@ -1,6 +1,6 @@
 """A tool and a model's arguments become a ToolResult: checked, run, turned into bounded text.
 
-Async tools run on the loop, sync ones in a thread, isolated ones in a process. Whatever a tool raises becomes part of
+Async tools run on the loop, sync ones in a thread, isolated ones in a process. Any exception of a tool becomes part of
 the result; only cancellation is passed on.
 """
 
@@ -77,7 +77,7 @@ async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
             result = scope.run(work)
         except BaseException as error:  # noqa: BLE001 -- raised again where the call is awaited
             raised = error
-        # When the loop is closed, nothing waits for the result any more.
+        # When the loop is closed, nothing waits for the result.
         if not loop.is_closed():
             try:
                 loop.call_soon_threadsafe(settle, result, raised)
@@ -114,7 +114,7 @@ def _text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, str):
-        # Half a surrogate pair has no UTF-8 form and could never be recorded.
+        # Half a surrogate pair has no UTF-8 form and cannot be recorded.
         return value.encode("utf-8", "replace").decode()
     return to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64").decode()
 

@@ -1,4 +1,4 @@
-"""The packed body of a response becomes bytes, chunk by chunk and never more than is asked for."""
+"""The compressed body of a response becomes bytes, chunk by chunk, and never more bytes than requested."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ GZIP = b"\x1f"
 
 
 class Unpacker:
-    """Unpacks what zlib packed; a gzip body may be several, one after the other. Without `bits` nothing is packed."""
+    """Decompresses zlib data; a gzip body may have several parts. Without `bits` the body is not compressed."""
 
     def __init__(self, bits: int | None) -> None:
         self._bits = bits
@@ -17,18 +17,18 @@ class Unpacker:
 
     @property
     def ended(self) -> bool:
-        """Whether the body may end here: nothing came, or every part is complete."""
+        """Whether the body may end here: it is empty so far, or every part is complete."""
         return self._member is None or self._member.eof or not self._begun
 
     def unpack(self, chunk: bytes, most: int) -> bytes:
-        """What the chunk adds, at most `most` bytes of it; the rest is lost. zlib.error when it is not packed."""
+        """The bytes that the chunk adds, at most `most`; the rest is lost. zlib.error when it is not compressed."""
         if self._bits is None or self._member is None:
             return chunk
         data = b""
         while chunk and len(data) < most:
             if self._member.eof:
                 if not chunk.startswith(GZIP):
-                    # Filling after the last part, as gzip itself ignores it.
+                    # Padding after the last part, which gzip itself ignores.
                     break
                 self._member = zlib.decompressobj(self._bits)
             self._begun = True

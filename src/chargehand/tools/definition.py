@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec as DefaultParamSpec
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    # What the function takes and returns.
+    # The parameters and the return type of the function.
     P = DefaultParamSpec("P", default=...)
     R = DefaultTypeVar("R", default=Any)
 else:
     P = ParamSpec("P")
     R = TypeVar("R")
 
-# What both providers accept as a tool's name.
+# Tool names that both providers accept.
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -45,7 +45,7 @@ class Tool(Generic[P, R]):
     approve: bool = False
     # It uses the network: a worker of a team folder gets it only when the folder is trusted.
     needs_trust: bool = False
-    # What it lacks to work here, such as a key; workers are not offered a tool that lacks something.
+    # What is missing for it to work here, such as a key; a tool that lacks something is not offered to workers.
     lacks: Callable[[], str | None] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -89,7 +89,7 @@ class Tool(Generic[P, R]):
 
 
 class DefineTool(Protocol):
-    """`@tool(...)`: makes a tool of the function under it."""
+    """`@tool(...)`: turns the function below it into a tool."""
 
     def __call__(self, function: Callable[P, R], /) -> Tool[P, R]: ...
 
@@ -142,7 +142,7 @@ def tool(
 
 
 def _check(function: Callable[..., Any], effect: str, *, isolated: bool) -> None:
-    """Raise UsageError for what can be seen before the annotations are resolved."""
+    """Raise UsageError for mistakes that can be found before the annotations are resolved."""
     if not inspect.isfunction(function):
         raise UsageError(f"@tool is for functions, not for {function!r}.")
     where = f"Tool function {function.__qualname__}"

@@ -1,7 +1,7 @@
-"""A file of separated values in whatever dialect becomes one in a plain dialect, without the records that do not fit.
+"""A file of separated values in any dialect becomes a file in a plain dialect, without the records that do not fit.
 
-Records that do not fit are reported by line number and never guessed: one comma too many must not cost another row.
-DuckDB's own sniffer was measured against it: docs/adr/0007.
+Records that do not fit are reported by line number and never guessed: one extra comma must not damage another row.
+docs/adr/0007 compares it with DuckDB's own sniffer.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import NamedTuple, TextIO
 from chargehand.tools import header_row
 
 DELIMITERS = (",", ";", "\t", "|")
-# A character that no text has: the whole line is one value.
+# A character that occurs in no text: the whole line is one value.
 NONE = "\x1f"
 # Excel's own first line, which names the delimiter.
 SEP = re.compile(r'"?sep=([^"\\\w\r\n ])"?\s*', re.IGNORECASE)
-# Delimiter, number of columns and header are found from this many records, and from the start of each value.
+# Delimiter, number of columns and header are determined from this many records, and from the start of each value.
 SAMPLE = 1000
 START = 50
 MAX_VALUE = 2_000_000
-# The end of a quoted value is looked for in this many lines, until this many lines were searched without success;
-# after that only in its own line. Without a limit each of many stray quotation marks would search the whole file.
+# The end of a quoted value is searched for in this many lines. After this many lines were searched without success, it
+# is searched for only in its own line. Without a limit each of many stray quotation marks would search the whole file.
 MAX_LINES = 1000
 MAX_UNCLOSED = 200_000
 MAX_REPORTED = 3
@@ -55,7 +55,7 @@ class _Record(NamedTuple):
 
 
 class _Lines:
-    """The lines of a file; those that were taken since the last record can be given back."""
+    """The lines of a file; the lines taken since the last record can be given back."""
 
     def __init__(self, text: TextIO) -> None:
         self._text = text
@@ -79,19 +79,19 @@ class _Lines:
         return len(self._taken)
 
     def give_back(self) -> None:
-        """All that was taken is read again."""
+        """Let all taken lines be read again."""
         self._again += reversed(self._taken)
         self._taken.clear()
 
     def record(self, values: list[str], problem: str = "") -> _Record:
-        """What was taken is one record."""
+        """Make one record of the taken lines."""
         first = self._before + 1
         self._before += len(self._taken)
         self._taken.clear()
         return _Record(first, self._before, values, problem)
 
     def give_up_record(self, problem: str) -> _Record:
-        """The first line taken is one record, with a problem or one value; the other lines are read again."""
+        """Make the first taken line one record, with a problem or one value; the other lines are read again."""
         self._unclosed += len(self._taken)
         self.give_back()
         line = next(self).rstrip("\r\n")
@@ -136,7 +136,7 @@ def _named_delimiter(source: Path) -> str | None:
 
 
 def _records(source: Path, delimiter: str) -> Iterator[_Record]:
-    """The records of a file. A quoted value may span lines; for one that is not closed, only its line is left out."""
+    """The records of a file. A quoted value may span lines; if it is not closed, only its first line is left out."""
     csv.field_size_limit(MAX_VALUE)
     with source.open(encoding="utf-8", newline="") as text:
         lines = _Lines(text)
@@ -160,12 +160,12 @@ def _records(source: Path, delimiter: str) -> Iterator[_Record]:
 
 
 def _below_blanks(source: Path, delimiter: str) -> Iterator[_Record]:
-    """The records from the first that is not empty; further down, an empty one may be a row of a single column."""
+    """The records from the first one that is not empty; an empty one further down may be a row of a single column."""
     return dropwhile(lambda record: record.values in BLANK and not record.problem, _records(source, delimiter))
 
 
 def _second_try(lines: _Lines, escaped: Iterator[list[str]], problem: str) -> _Record:
-    """The record with backslashes as escapes of quotation marks; if that fails too, its first line is left out."""
+    """The record with backslashes as escapes of quotation marks; if that also fails, its first line is left out."""
     lines.give_back()
     try:
         return lines.record(next(escaped))
@@ -174,12 +174,12 @@ def _second_try(lines: _Lines, escaped: Iterator[list[str]], problem: str) -> _R
 
 
 def _sample(source: Path, delimiter: str) -> list[list[str]]:
-    """The first records, of each value only the start."""
+    """The first records, with only the start of each value."""
     return [[value[:START] for value in record.values] for record in islice(_below_blanks(source, delimiter), SAMPLE)]
 
 
 def _delimiter(source: Path) -> str:
-    """The one that splits the most records alike, and the first line too; else none."""
+    """The delimiter that splits the most records, and the first line, into the same number of values; else none."""
     best, most = NONE, (0, 0)
     for delimiter in DELIMITERS:
         sample = _sample(source, delimiter)
@@ -191,7 +191,7 @@ def _delimiter(source: Path) -> str:
 
 
 def _top(sample: Sequence[list[str]]) -> list[str]:
-    """The first line; where an empty line follows, it is a title and the next line counts."""
+    """The first line. If an empty line follows, the first line is a title, and the next line counts."""
     first, *others = (at for at, values in enumerate(sample) if values not in BLANK)
     return sample[others[0]] if others and others[0] > first + 1 else sample[first]
 
@@ -202,6 +202,6 @@ def _fitting(sample: Sequence[list[str]]) -> list[list[str]]:
 
 
 def _width(sample: Sequence[list[str]]) -> int:
-    """How many values most records have; of two that are as frequent, that of the earlier record."""
+    """How many values most records have; of two equally frequent numbers, that of the earlier record."""
     counts = Counter(len(values) for values in sample if values not in BLANK)
     return counts.most_common(1)[0][0] if counts else 1

@@ -18,7 +18,7 @@ from chargehand.values.field_schema import Field
 
 MAX_QUERY = 1000
 MAX_PASSAGE = 2500
-# Indexes are kept up to this many bytes of documents in all.
+# Indexes are kept for documents of up to this many bytes in total.
 MAX_KEPT = 48_000_000
 HTML = (".html", ".htm", ".xhtml")
 
@@ -50,7 +50,7 @@ def search_documents(
 
 
 class _Kept:
-    """The indexes made last, for all workers of the process; the oldest goes first."""
+    """The newest indexes, for all workers of the process; the oldest is removed first."""
 
     def __init__(self) -> None:
         self._indexes: dict[str, tuple[int, PassageIndex]] = {}

@@ -1,10 +1,10 @@
-"""The bytes of a text in whatever encoding become text: UTF-8, UTF-16 and UTF-32 with a mark, else Windows-1252."""
+"""Bytes of an unknown encoding become text: UTF-8, UTF-16 and UTF-32 with a mark, else Windows-1252."""
 
 from __future__ import annotations
 
 import codecs
 
-# The longer marks first: the one of UTF-16 begins the one of UTF-32.
+# The longer marks come first: the mark of UTF-32 begins with the mark of UTF-16.
 MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),

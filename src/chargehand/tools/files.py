@@ -18,7 +18,7 @@ from chargehand.values.field_schema import Field
 # Below the cap of a result's text, so that a long file is cut between lines and the note says where to continue.
 MAX_SHOWN = 45_000
 MAX_MATCHES = 200
-# Files whose whole text may be shown at once.
+# How many files may be shown whole at once.
 MAX_SHOWN_FILES = 20
 REGEX_SECONDS = 10.0
 Line = Annotated[int, Field(ge=1)]
@@ -153,7 +153,7 @@ def _exists(name: str, context: ToolContext) -> bool:
 
 
 async def _by_expression(query: str, ignore_case: bool, texts: list[tuple[str, str]]) -> list[list[str]]:
-    """In a child process: an expression can take for ever, and blocks the interpreter."""
+    """In a child process: an expression may never end, and it blocks the interpreter."""
     try:
         re.compile(query)
     except (re.error, OverflowError, RecursionError) as error:

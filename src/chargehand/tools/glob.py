@@ -17,7 +17,7 @@ CHOICE = lazy_regex(r"([^{}]*)\{([^{}/]*,[^{}/]*)\}([^{}]*)")
 
 
 def compile_glob(glob: str) -> Callable[[str, str], bool]:
-    """A test of a file by its path in its folder or by its whole name; a glob without `/` is about the last part."""
+    """A test of a file by its path in its folder or by its whole name; a glob without `/` tests the last part."""
     if len(glob) > MAX_LENGTH:
         raise ToolError(f"The pattern is over {MAX_LENGTH} characters; use one like **/*.py.", "wrong_arguments")
     if choice := CHOICE.fullmatch(glob):
@@ -30,7 +30,7 @@ def _one(glob: str) -> Callable[[str, str], bool]:
     parts = [part for part in glob.split("/") if part not in ("", ".")]
     if "/" not in glob.rstrip("/"):
         parts = ["**", *parts]
-    # Neighbouring `**` mean the same as one.
+    # Several `**` in a row mean the same as one.
     parts = [part for at, part in enumerate(parts) if part != "**" or at == 0 or parts[at - 1] != "**"]
     tests = [None if part == "**" else re.compile(fnmatch.translate(part)) for part in parts]
     return lambda path, name: _fits(tests, path.split("/")) or _fits(tests, name.split("/"))

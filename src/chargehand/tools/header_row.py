@@ -13,7 +13,7 @@ NOTHING = frozenset({"", "-", "na", "n/a", "nan", "none", "null"})
 DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d(\.\d+)?)?", re.ASCII)
 YEAR = re.compile(r"(19|20)\d\d", re.ASCII)
 NUMBER = re.compile(r"[-+]?[$€£]?\s?[-+]?[.,]?\d[\d.,' ]*([eE][-+]?\d+)?\s?[%€$£]?", re.ASCII)
-# This many consecutive numbers, such as hours or months, are not data by chance.
+# This many consecutive numbers, such as hours or months, are a header and not data by chance.
 COUNTED = 3
 
 
@@ -35,7 +35,7 @@ def above_numbers(records: Sequence[list[str]]) -> bool:
 
 
 def _columns(records: Sequence[list[str]]) -> list[tuple[Kind, Kind]]:
-    """Of each column the kind of the first value, and that of most below it."""
+    """For each column, the kind of the first value and the kind of most values below it."""
     first, *others = records
     columns = list(zip(*others, strict=True)) or [()] * len(first)
     return [(_kind(value), _most(column)) for value, column in zip(first, columns, strict=True)]
@@ -54,7 +54,7 @@ def _alike(kind: Kind, below: Kind) -> bool:
 
 
 def _most(values: Sequence[str]) -> Kind:
-    """The kind of more than half of the values that are there; a year is a number too."""
+    """The kind of more than half of the values that are not empty; a year is a number too."""
     kinds = Counter(map(_kind, values))
     half = (kinds.total() - kinds["nothing"]) / 2
     if kinds["year"] > half:

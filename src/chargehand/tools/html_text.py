@@ -1,6 +1,6 @@
 """HTML becomes the text a person would read, each piece with its line in the source.
 
-The scanner is linear in the length of the page, whatever is in it; the standard library's parser is not.
+The scanner takes linear time for every page; the standard library's parser does not.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]{0,40})")
 TITLE = re.compile(r"<title[^>]{0,200}>([^<]{0,500})", re.IGNORECASE)
 ENDS = {name: re.compile(rf"</{name}\b", re.IGNORECASE) for name in SKIPPED}
-# How far behind a `>` the end of a quoted attribute is looked for.
+# How far after a `>` the end of a quoted attribute is searched for.
 MAX_QUOTED = 2000
 
 
 class Piece(NamedTuple):
-    """Some text as the source has it, or the beginning of a block (`mark` is what it begins with)."""
+    """Some text as in the source, or the beginning of a block (`mark` is the text it begins with)."""
 
     line: int
     text: str = ""
@@ -59,7 +59,7 @@ def text(page: str) -> str:
 
 
 def by_line(page: str) -> list[str]:
-    """The page's text with as many lines as the source has, so that references to lines hold."""
+    """The page's text with as many lines as the source, so that references to lines stay correct."""
     lines: list[list[str]] = [[] for _ in range(page.count("\n") + 1)]
     for piece in _pieces(page):
         if piece.mark is not None:
@@ -92,7 +92,7 @@ def _pieces(page: str) -> Iterator[Piece]:
 
 
 def _markup(page: str, start: int) -> tuple[int, str]:
-    """Where the markup at `start` ends and the name of its tag; the same place when there is none."""
+    """Where the markup at `start` ends, and the name of its tag; without markup, `start` itself."""
     if page.startswith("<!--", start):
         return _after(page, "-->", start + 4), ""
     if page.startswith(("<!", "<?"), start):

@@ -23,7 +23,7 @@ from chargehand.values.request import Material
 def run_order(order: dict[str, Any]) -> None:
     """Run the call, write the result, end."""
     _die_with(order["parent"])
-    # What the tool prints must not mix with the answer.
+    # Output that the tool prints must not mix with the result.
     answer = os.dup(1)
     os.dup2(2, 1)
     result = asyncio.run(_call_tool(order))
@@ -46,7 +46,7 @@ async def _call_tool(order: dict[str, Any]) -> ToolResult:
 
 
 def _load(name: str, file: str | None) -> object:
-    """The module by its name, or from its file when the parent had loaded it from there under a name of its own."""
+    """The module by its name, or from its file if the parent had loaded it under a name that cannot be imported."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
@@ -60,7 +60,7 @@ def _load(name: str, file: str | None) -> object:
 
 
 def _die_with(parent: int) -> None:
-    """Where the system can, make this process end when its parent does, even if that was killed."""
+    """If the system supports it, make this process end with its parent, even if the parent was killed."""
     if sys.platform != "linux":
         return
     import ctypes

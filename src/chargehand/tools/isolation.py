@@ -1,7 +1,7 @@
 """A tool call becomes its result in a child process, which is killed when the call is cancelled.
 
 The child (`isolated_child.py`) gets the call as JSON on stdin and writes a ToolResult as JSON to stdout. It leads its
-own process group, so that what it started is killed with it.
+own process group, so that the processes it started are killed with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chargehand.tools.definition import Tool
 from chargehand.tools.tool_context import ToolContext
 from chargehand.values.effect import ToolResult
 
-# The module path is set before chargehand can be imported.
+# The module path must be set before chargehand can be imported.
 START = (
     "import json, sys; order = json.loads(sys.stdin.buffer.read()); sys.path[:] = order['path']; "
     "from chargehand.tools.isolated_child import run_order; run_order(order)"
@@ -74,7 +74,7 @@ def _importable(tool: Tool) -> str | None:
 
 
 def find_function(module: object, qualname: str) -> object:
-    """What a module has under a dotted name, None when there is nothing."""
+    """The object under a dotted name of a module; None when there is none."""
     found = module
     for part in qualname.split("."):
         found = getattr(found, part, None)

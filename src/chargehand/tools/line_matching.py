@@ -1,4 +1,4 @@
-"""Lines that match: a plain function, and the same as a child process that can be killed when an expression never ends.
+"""Finds matching lines: as a plain function, and as a child process that can be killed when an expression never ends.
 
 The child is this file alone, run without site packages: it imports nothing but the standard library.
 """
@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable
 
-# Of a matching line this much is shown, from a little before the match.
+# How much of a matching line is shown, starting a little before the match.
 WIDTH = 160
 BEFORE = 60
 

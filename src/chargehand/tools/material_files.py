@@ -1,7 +1,7 @@
 """The request's material as names: finding, opening, listing and hashing files that a worker may see, and no others.
 
 A worker knows a file as `NAME` or `NAME/relative/path`. A name is resolved once, compared with the real root of its
-material, and then opened one folder at a time without following links, so that nothing swapped in meanwhile is used.
+material, and then opened one folder at a time without following links, so that a file swapped in meanwhile is not used.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from chargehand.values.request import Material
 
 REMEDY = "Paths look like NAME/folder/file; call list_files to see them."
 MAX_FILE = 10_000_000
-# A file of data, such as a table, may be larger than a text that is read to a model.
+# A data file, such as a table, may be larger than a text that a model reads.
 MAX_DATA = 200_000_000
-# Entries looked at in one listing: a folder of millions must not take forever.
+# The most entries that one listing reads: a folder with millions of entries must not take forever.
 MAX_ENTRIES = 100_000
 SKIPPED = ".git"
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -37,29 +37,29 @@ class HasMaterial(Protocol):
 
     @property
     def hidden(self) -> Path | None:
-        """A folder that is not seen."""
+        """A folder that tools do not see."""
         ...
 
 
 class FilePlace(NamedTuple):
-    """A name that was resolved: `parts` lead from the real `root` to it, without a link on the way."""
+    """A resolved name: `parts` lead to it from the real `root`, without a link on the way."""
 
     name: str
     root: str
     parts: tuple[str, ...]
-    # The real path of a folder that is not seen.
+    # The real path of the folder that tools do not see.
     hidden: str | None = None
 
 
 class Listing(NamedTuple):
-    """Names of files in order; `complete` is False when there were too many entries to look at."""
+    """Names of files in order; `complete` is False when there were too many entries to read."""
 
     names: tuple[str, ...]
     complete: bool
 
 
 def locate(name: str, context: HasMaterial) -> FilePlace:
-    """The place a worker's path means; ToolError when it is not inside the material."""
+    """The place that a worker's path names; ToolError when it is not inside the material."""
     if not context.material:
         raise ToolError("No material was given with this request, so there are no files to read.", "unavailable")
     if "\0" in name or len(name) > 4096:
@@ -142,7 +142,7 @@ def files(glob: str, path: str | None, context: HasMaterial, limit: int | None =
 
 
 def one_line_name(name: str) -> str:
-    """The name for people and models: one line, whatever is in it."""
+    """The name for people and models, always on one line."""
     if name.isprintable():
         return name
     return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in name) + '"'
@@ -173,7 +173,7 @@ def _resolve(name: str, root: str, rest: list[str]) -> FilePlace:
 
 
 def _hide(place: FilePlace, context: HasMaterial) -> FilePlace:
-    """The place with the folder that is not seen from it: material in the folder of a run was put there for the run."""
+    """The place with its hidden folder. Material in a run's own folder hides nothing: it was put there for the run."""
     if context.hidden is None:
         return place
     hidden = os.path.realpath(context.hidden)
@@ -208,7 +208,7 @@ def _open_place(place: FilePlace, flags: int) -> Generator[int, None, None]:
 
 
 def _harmless(mode: int) -> bool:
-    # Merely opening a device or a pipe can have effects or wait.
+    # Opening a device or a pipe can have effects or block.
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
@@ -226,7 +226,7 @@ def _walk(place: FilePlace, budget: list[int]) -> Iterator[str]:
         except NotADirectoryError:
             yield name
         except (OSError, ToolError):
-            # Unreadable, special or gone meanwhile: a worker does not see what cannot be opened.
+            # Unreadable, special or removed meanwhile: a worker does not see files that cannot be opened.
             continue
         else:
             for entry, folder in sorted(entries, reverse=True):

@@ -1,7 +1,7 @@
-"""Calls of tools of MCP servers -> text: one connection a server and session, opened when it is first needed.
+"""Calls of MCP servers' tools -> text: one connection per server and session, opened when it is first needed.
 
-Each connection has a thread and an event loop of its own, so that no answer, however large, holds up a run. One that
-breaks fails the call; the next call opens another.
+Each connection has a thread and an event loop of its own, so that even a very large answer does not block a run. If a
+connection breaks, the call fails; the next call opens another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class McpConnections:
     async def call(
         self, server: McpServer, pinned: PinnedTool, arguments: dict[str, Any], traceparent: str | None = None
     ) -> str:
-        """What a tool returns, as text; ToolError when it fails, is not what was trusted, or its server is gone."""
+        """The text that a tool returns; ToolError when it fails, differs from the trusted tool, or has no server."""
         connection = await self._connect(server)
         now = connection.tools.get(pinned.name)
         if now is None:
@@ -192,7 +192,7 @@ def _pinned_tool(tool: Any) -> PinnedTool:
 
 
 def as_text(result: Any) -> str:
-    """Texts as they are; of pictures, sounds and files only what they are, never their bytes."""
+    """Texts unchanged; for pictures, sounds and files only a description, never their bytes."""
     parts: list[str] = []
     for part in result.content:
         match part.type:

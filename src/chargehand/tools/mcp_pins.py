@@ -1,6 +1,8 @@
-"""MCP servers that a person trusts, each with the descriptions and schemas its tools had then: `mcp.json` in the home.
+"""MCP servers that a person trusts, with the descriptions and schemas of their tools at that time: `mcp.json` in the
+home.
 
-A server is known by a hash of all that says what is started or called. What is not pinned is not offered to a worker.
+A server is identified by a hash of everything that determines what is started or called. Tools that are not pinned are
+not offered to a worker.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from chargehand.errors import StorageError
 from chargehand.values.base import Value
 from chargehand.values.message import ToolEffect
 
-# What a description may take of a prompt; the whole of it is pinned.
+# The most of a description that goes into a prompt; the whole description is pinned.
 LONGEST_DESCRIPTION = 2_000
 LONGEST_SCHEMA = 20_000
 DEFAULT_TIMEOUT_S = 60.0
@@ -28,7 +30,7 @@ class McpServer(Value):
     name: str
     command: str | None = None
     args: tuple[str, ...] = ()
-    # Variables that the program is given in addition to a few harmless ones.
+    # Variables that the program gets in addition to a few harmless ones.
     env: tuple[str, ...] = ()
     url: str | None = None
     # The variable with the bearer token for the address.
@@ -41,7 +43,7 @@ class McpServer(Value):
 
     @property
     def id(self) -> str:
-        """Equal for servers of which the same is started or called."""
+        """Equal for servers with the same name, program or address, variables and folder."""
         told = [self.name, self.command, self.args, self.env, self.url, self.key_env, self.folder]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]
 
@@ -89,7 +91,7 @@ class McpPins(NamedTuple):
         return McpServer.model_validate(entry["server"])
 
     def pin(self, server: McpServer, tools: Mapping[str, PinnedTool]) -> None:
-        """Trust these tools of a server, in place of those of before."""
+        """Trust these tools of a server, in place of those trusted before."""
         entry = {"server": server.to_json(), "tools": {name: tool.to_json() for name, tool in tools.items()}}
         self._write({**self._read(), server.id: entry})
 

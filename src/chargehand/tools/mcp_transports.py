@@ -1,4 +1,4 @@
-"""An MCP server as settings name it -> streams of its messages: of a program in a process group, or of an address.
+"""An MCP server from the settings -> streams of its messages: of a program in a process group, or of an address.
 
 Both are bounded: a message or answer beyond the limit breaks the connection, not this process.
 """
@@ -23,7 +23,7 @@ from chargehand.errors import ToolError
 from chargehand.tools.mcp_pins import McpServer
 
 LARGEST_MESSAGE = 16 * 2**20
-# What any program may know.
+# Variables that any program may have.
 _HARMLESS = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "TERM")
 _GRACE_S = 1.0
 
@@ -84,7 +84,7 @@ async def _of_program(server: McpServer) -> AsyncGenerator[Any]:
 
 
 async def _read(out: asyncio.StreamReader, incoming: Any) -> None:
-    """Lines that are not messages are passed over; one that is too long ends the connection."""
+    """Lines that are not messages are skipped; a line that is too long ends the connection."""
     async with incoming:
         with contextlib.suppress(ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             while line := await out.readline():
@@ -104,7 +104,7 @@ async def _write(into: asyncio.StreamWriter, outgoing: Any) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close its input, then end the whole group: what it started ends with it."""
+    """Close its input, then end the whole process group, including the processes it started."""
     with anyio.CancelScope(shield=True):
         assert process.stdin is not None
         process.stdin.close()
@@ -116,7 +116,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 class _Bounded(httpx2.AsyncHTTPTransport):
-    """Breaks an answer off that is too large. A compressed one, which nobody asked for, may become larger later."""
+    """Stops an answer that is too large. A compressed answer, which was not requested, may become larger later."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)

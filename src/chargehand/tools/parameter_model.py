@@ -43,7 +43,7 @@ def make_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def make_check(model: type[BaseModel]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The arguments -> what the function wants; ValidationError where something is wrong with them."""
+    """The arguments in the types of the function; ValidationError if something is wrong with them."""
 
     def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
         checked = model.model_validate(arguments)

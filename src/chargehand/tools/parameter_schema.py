@@ -1,4 +1,4 @@
-"""A function's signature becomes a JSON schema for the model and a check of what the model sends.
+"""A function's signature becomes a JSON schema for the model and a check of the arguments that the model sends.
 
 Plain parameters (texts, numbers, flags) are described and checked without pydantic, which takes long to import.
 """
@@ -43,11 +43,11 @@ class Parameters:
         return self._plain or self._pydantic[0]
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function wants them; everything wrong with them is one ToolError."""
+        """The arguments in the types of the function; one ToolError lists everything wrong with them."""
         try:
             return self._check(arguments)
         except ValidationError as error:
-            # Inputs and urls add nothing the model does not know.
+            # Inputs and urls tell the model nothing new.
             problems = "; ".join(_problem(each) for each in error.errors(include_url=False, include_context=False))
             said = f"Wrong arguments: {problems}. {_expected_parameters(self.schema)}"
             raise ToolError(said, "wrong_arguments") from None
@@ -80,7 +80,7 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _plain_schema(fn: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str, Any] | None:
-    """As pydantic would write it; None where a parameter is not plain."""
+    """The schema as pydantic would write it; None if a parameter is not plain."""
     described = docstring.parameters(fn.__doc__ or "")
     defaults = {name: each.default for name, each in inspect.signature(fn).parameters.items()}
     required = [name for name in hints if defaults[name] is inspect.Parameter.empty]
@@ -97,7 +97,7 @@ def _plain_schema(fn: Callable[..., Any], hints: Mapping[str, Any]) -> dict[str,
 
 
 def _plain_check(fn: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """What pydantic would take of the arguments, with defaults for those left out."""
+    """The arguments as pydantic would accept them, with defaults for missing ones."""
     fields: dict[str, Schema] = {}
     for name, hint in hints.items():
         default = inspect.signature(fn).parameters[name].default

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from chargehand.errors import ToolError
 
 TOKENS = "unicode61 remove_diacritics 2"
-# A passage ends with a blank line after so many characters, or without one after so many.
+# A passage ends at a blank line after the first number of characters, or without one after the second.
 ENOUGH = 600
 MOST = 1200
 MOST_LINES = 40
@@ -21,7 +21,7 @@ MOST_LINES = 40
 CLOSE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0eff"
 WORD = re.compile(rf"[{CLOSE}]|[^\W_{CLOSE}]+")
 PLURAL = re.compile(r"(?<=..[^sS])[sS]$")
-# A part of a long line ends after a blank, else between words, else where it must.
+# A part of a long line ends after a blank, else between words, else at the maximum length.
 PART = re.compile(rf".{{1,{MOST}}}(?:(?<=\s)|$)|.{{1,{MOST}}}\b|.{{1,{MOST}}}", re.DOTALL)
 
 
@@ -36,7 +36,7 @@ class Passage:
 
 
 class PassageIndex:
-    """The passages of some documents, and a full-text table of SQLite that ranks them. Written only when made."""
+    """The passages of some documents, and a full-text table of SQLite that ranks them. Written only at construction."""
 
     def __init__(self, passages: Iterable[Passage]) -> None:
         self.passages = list(passages)
@@ -57,7 +57,7 @@ class PassageIndex:
 
     def rank(self, query: str, most: int) -> list[Passage]:
         """The best passages, best first; equally good ones in the order of the documents."""
-        # Each word in quotes, which none of them holds: nothing in a query is syntax.
+        # Each word is quoted, and no word contains quotes: nothing in a query is syntax.
         wanted = " OR ".join(f'"{word}"' for word in dict.fromkeys(words(query)))
         if not wanted:
             return []
@@ -68,13 +68,13 @@ class PassageIndex:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text without the s of a plural. SQLite takes off case and accents."""
+    """The words of a text without the s of a plural. SQLite removes case and accents."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return [PLURAL.sub("", word) for word in WORD.findall(plain)]
 
 
 def passages(name: str, lines: Sequence[str]) -> Iterator[Passage]:
-    """A document in passages, at blank lines where there are some; one enormous line becomes several of one number."""
+    """A document in passages, split at blank lines if possible; a very long line becomes several passages."""
     first, size = 0, 0
     for at, line in enumerate(lines):
         size += len(line) + 1

@@ -1,6 +1,6 @@
 """Pinned tools of MCP servers -> tools of workers: `mcp:NAME` is all of a server, `mcp:NAME/TOOL` is one.
 
-A model sees such a tool as NAME__TOOL, so that none can take the place of another one.
+A model sees such a tool as NAME__TOOL, so that no tool can replace another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CONTEXT = " context"  # no argument has such a name
 
 
 class _Arguments(NamedTuple):
-    """What `Parameters` is for a function, for a schema."""
+    """Does for a schema what `Parameters` does for a function."""
 
     schema: dict[str, Any]
     context: str = _CONTEXT
@@ -53,7 +53,7 @@ class McpTool(Tool):
 
 
 def find_tools(name: str, servers: Mapping[str, McpServer], pins: McpPins | None) -> list[Tool]:
-    """The tools behind `mcp:NAME` or `mcp:NAME/TOOL`; none where nobody trusted them."""
+    """The tools that `mcp:NAME` or `mcp:NAME/TOOL` names; none if they are not trusted."""
     wanted, _, tool = name.removeprefix(PREFIX).partition("/")
     server = servers.get(wanted)
     if server is None or pins is None:
@@ -105,7 +105,7 @@ def stored_servers(tools: Mapping[str, Tool]) -> dict[str, str]:
 
 
 def restore_tools(stored: Mapping[str, str], pins: McpPins) -> tuple[dict[str, Tool], list[str]]:
-    """The tools of a run on record as they are pinned now, and a line for each that is not trusted any more."""
+    """The tools of a recorded run as they are pinned now, and a line for each tool that is no longer trusted."""
     found: dict[str, Tool] = {}
     lost: list[str] = []
     for name, id in stored.items():

@@ -1,4 +1,4 @@
-"""The environment becomes how a URL is reached: through which proxy, and trusting which certificates."""
+"""The environment -> how a URL is reached: through which proxy, and with which trusted certificates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def proxy_for(url: str, proxies: Mapping[str, str] | None = None) -> str | None:
-    """`proxies` by scheme, with `all` and `no`; without them those of the environment as it is now."""
+    """`proxies` by scheme, with `all` and `no`; without them, the proxies of the current environment."""
     from urllib.request import getproxies_environment
 
     known = getproxies_environment() if proxies is None else proxies

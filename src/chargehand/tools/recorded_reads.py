@@ -1,4 +1,4 @@
-"""What a call read becomes a hash under a name, and a record of such hashes is checked against the present files.
+"""Everything a call read becomes a hash under a name, and a record of such hashes is checked against the current files.
 
 Apart from plain files there are two kinds of names; no file's name has `//`:
 `PATH//list:GLOB` is the list of files under PATH, `//text:GLOB` the contents of all files that fit.
@@ -19,7 +19,7 @@ from chargehand.values.request import Material
 MAX_LISTED = 500
 MAX_SEARCHED_FILES = 20_000
 MAX_SEARCHED_BYTES = 32_000_000
-# Of the notes on a search, and of the files named in one.
+# The most notes on a search, and the most files named in one note.
 MAX_TOLD = 5
 
 
@@ -56,7 +56,7 @@ def still_valid(result_reads: Mapping[str, str], context: ToolContext) -> bool:
 
 
 def _hash_now(name: str, context: ToolContext) -> str | None:
-    """The hash that was recorded, as it would be now; None when it cannot be read any more."""
+    """The current hash for a recorded name; None when it can no longer be read."""
     path, _, kind = name.partition("//")
     try:
         if kind.startswith("list:"):
@@ -98,13 +98,13 @@ def _contents(glob: str, context: ToolContext) -> Contents:
             notes.append(str(error))
             continue
         if not is_text(data):
-            # Nothing is found in pictures and archives, so they take no room from the texts.
+            # Searches find nothing in pictures and archives, so these files do not count against the limit.
             others.append(name)
             continue
         total += len(data)
         if total > MAX_SEARCHED_BYTES:
             left = f"{len(names) - at} files from {name} on are left out"
-            # First, as those on single files may be many.
+            # First, because there may be many notes on single files.
             notes.insert(0, f"stopped after {MAX_SEARCHED_BYTES // 10**6} MB: {left}; narrow the pattern")
             break
         files.append((name, data))

@@ -1,7 +1,7 @@
 """SQL over the request's data files becomes a table of text: one SELECT, in a process that can do nothing else.
 
-The child loads the files into memory, then gives up what it could misuse: configuration, files, sockets, environment,
-memory without bounds. DuckDB's own locks come first; the limits of the process hold if one of them does not.
+The child loads the files into memory, then gives up everything it could misuse: configuration, files, sockets,
+environment, unlimited memory. DuckDB's own locks come first; the limits of the process still apply if a lock fails.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import duckdb
     from duckdb import DuckDBPyConnection
 
-# A query's own time of a processor: one on a busy machine may wait longer than this for its turn.
+# The processor time of a query: on a busy machine, a query may wait longer than this for its turn.
 SECONDS = 30
-# How many times longer than that its process may take on the clock.
+# How many times longer than that its process may take in real time.
 LONGEST = 4
 MAX_SQL = 20_000
 MAX_ROWS = 200
@@ -39,7 +39,7 @@ MAX_CELL = 500
 MAX_COLUMNS = 200
 MAX_SHOWN = 45_000
 MEMORY = "1GB"
-# Others wait, so that many workers that query at once do not take the machine's memory.
+# Further queries wait, so that many parallel queries do not use up the machine's memory.
 AT_ONCE = 3
 # DuckDB's own limit does not count everything, such as one enormous value.
 MAX_ADDRESSES = 4 * 2**30
@@ -54,7 +54,7 @@ LOCKS = (
     "enable_external_access = false",
     "allow_community_extensions = false",
     "TimeZone = 'UTC'",
-    # Last: nothing can be set any more, not even by a hole in the check of statements.
+    # Last: after it nothing can be set, even if the check of statements has a gap.
     "lock_configuration = true",
 )
 
@@ -76,7 +76,7 @@ async def query_data(context: ToolContext, sql: str) -> str:
         sql: one SELECT, WITH, DESCRIBE, SUMMARIZE or SHOW TABLES
     """
     try:
-        # Made and removed here, so that nothing stays behind when the child is killed.
+        # Made and removed here, so that nothing is left when the child is killed.
         async with _turn():
             with tempfile.TemporaryDirectory(prefix="chargehand-") as scratch:
                 async with asyncio.timeout(LONGEST * SECONDS):
@@ -181,7 +181,7 @@ def _lock(base: DuckDBPyConnection) -> None:
 
 
 def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.TableSource, ...]:
-    """The sources a query names, all when that is not known; ToolError when it is not one query."""
+    """The sources a query names, or all if they are not known; ToolError when it is not one query."""
     import duckdb
 
     # The statement is parsed on a connection without data, where it can do nothing.
@@ -210,7 +210,7 @@ def _wanted_sources(sql: str, known: tables.Catalog) -> tuple[tables.TableSource
 def _load_sources(
     wanted: tuple[tables.TableSource, ...], base: DuckDBPyConnection, folder: Path, context: ToolContext, *, every: bool
 ) -> list[str]:
-    """Load what is wanted; when that is everything, what cannot be loaded is only noted."""
+    """Load the wanted sources; if all are wanted, those that cannot be loaded are only noted."""
     notes: list[str] = []
     total = 0
     for at, source in enumerate(wanted):
@@ -240,7 +240,7 @@ def _give_up() -> None:
 def _limit(kind: str, most: int, hard: int | None = None) -> None:
     import resource
 
-    # A system may lack one of these limits and have the others.
+    # A system may have only some of these limits.
     with suppress(AttributeError, ValueError, OSError):
         resource.setrlimit(getattr(resource, kind), (most, most if hard is None else hard))
 

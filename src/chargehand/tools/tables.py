@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 SQLITE = ("db", "sqlite", "sqlite3")
-# SQLite keeps what was committed last in a file beside the database.
+# SQLite keeps the last commits in a file next to the database.
 LOG = "-wal"
 DELIMITERS = {"csv": None, "tsv": "\t"}
 PLAIN_CSV = (
@@ -74,7 +74,7 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What was loaded: how many bytes, and what of it was left out or not found, if anything."""
+    """What was loaded: how many bytes, and what was left out or not found, if anything."""
 
     size: int
     left_out: str
@@ -108,7 +108,7 @@ def list_sources(known: Catalog) -> str:
 
 
 def load(source: TableSource, base: DuckDBPyConnection, folder: Path, context: ToolContext) -> Loaded:
-    """Make the table or tables of a source. ToolError when it is not what it seems."""
+    """Make the table or tables of a source. ToolError when the file is not of the kind that its name says."""
     import duckdb
 
     place = material.locate(source.file, context)
@@ -162,7 +162,7 @@ def _unusable() -> frozenset[str]:
 
 
 def _load_file(source: TableSource, base: DuckDBPyConnection, copy: Path) -> str:
-    """Make the table of a file that DuckDB reads itself; what was left out of it or not found."""
+    """Make the table of a file that DuckDB reads itself; returns what was left out or not found."""
     import duckdb
 
     made = None
@@ -183,7 +183,7 @@ def _load_file(source: TableSource, base: DuckDBPyConnection, copy: Path) -> str
 
 
 def _log(source: TableSource, place: material.FilePlace, context: ToolContext) -> bytes:
-    """What was committed to a SQLite file but is not in it yet; ToolError when that may not be read."""
+    """The commits that are not in the SQLite file yet; ToolError when they may not be read."""
     beside = f"{os.path.join(place.root, *place.parts)}{LOG}"
     if not os.path.exists(beside) or not os.path.getsize(beside):
         return b""
@@ -213,12 +213,12 @@ def _utf8(data: bytes, kind: str) -> bytes:
 
 def _load_sqlite(source: TableSource, base: DuckDBPyConnection, copy: Path, log: bytes) -> None:
     base.execute(f"CREATE SCHEMA {quote_identifier(source.name)}")
-    # Writable where there is a log, as SQLite would not apply it otherwise.
+    # Writable if there is a log: otherwise SQLite would not apply it.
     mode = "rw" if log else "ro&immutable=1"
     if log:
         Path(f"{copy}{LOG}").write_bytes(log)
     with closing(sqlite3.connect(f"{copy.as_uri()}?mode={mode}", uri=True)) as db:
-        # Nothing in a foreign schema is run: no views, no virtual tables, no functions.
+        # Nothing in the file's schema is run: no views, no virtual tables, no functions.
         db.execute("PRAGMA trusted_schema = OFF")
         db.text_factory = _lenient
         found = db.execute(

@@ -29,7 +29,7 @@ class Reads:
     """What one call has read so far, by name; written only through `ToolContext`."""
 
     hashes: dict[str, str] = field(default_factory=dict[str, str])
-    # How many lines the files have of which something was shown.
+    # The number of lines of each file that was shown, whole or in part.
     lines: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -39,13 +39,13 @@ class ToolContext:
 
     material: Sequence[Material] = ()
     folder: Path | None = None
-    # The home of runs: what is in it is not seen, unless it was given as material of its own.
+    # The home of runs: tools do not see its content, unless it was given as material.
     hidden: Path | None = None
-    # Connections to MCP servers, where a tool of the run is of one.
+    # Connections to MCP servers, if the run has tools of one.
     servers: McpConnections | None = field(default=None, repr=False, compare=False)
     # The W3C trace context of the call, where its run is part of a trace.
     traceparent: str | None = field(default=None, repr=False, compare=False)
-    # Keeps a document where all machines of a run find it, instead of in the folder; whether it replaced one.
+    # Stores a document where all machines of a run find it, instead of in the folder; returns whether it replaced one.
     keep_document: Callable[[str, bytes], bool] | None = field(default=None, repr=False, compare=False)
     # One per call: `call` gives each a fresh one.
     reads: Reads = field(default_factory=Reads, repr=False, compare=False)
@@ -70,7 +70,7 @@ class ToolContext:
 
         place = material_files.locate(name, self)
         file = material_files.open_file(place, material_files.MAX_DATA)
-        # Through the open file, so that what is recorded is what is read.
+        # Through the open file, so that the recorded hash is that of the data read.
         whole, lines, last = hashlib.sha256(), 0, b""
         while chunk := file.read(_CHUNK):
             whole.update(chunk)

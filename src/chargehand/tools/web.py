@@ -1,7 +1,7 @@
 """A public URL becomes the text of its page: checked before each connection, and read with bounds.
 
 The fetcher connects only to addresses that were checked (`addresses.py`), so a name that changes its address between
-check and connection gains nothing. It sends no cookies and no credentials.
+check and connection has no effect. It sends no cookies and no credentials.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEADERS = {
     "Accept": "text/html, text/*;q=0.9, application/json;q=0.8, application/xml;q=0.8",
     "Accept-Encoding": "gzip, deflate",
 }
-# Others do not encode text, or are costly to decode: Python has codecs like zip and punycode.
+# Other codecs do not encode text, or are costly to decode: Python has codecs like zip and punycode.
 CODECS = re.compile(
     r"utf-8|utf-16(?:-[lb]e)?|ascii|iso8859-\d+|cp125\d|cp932|shift_jis|euc_(?:jp|kr)|iso2022_jp"
     r"|gb2312|gbk|gb18030|big5|koi8-[ru]|mac-roman"
@@ -66,7 +66,7 @@ class Fetcher:
     ports: frozenset[int] = PORTS
     exempt: frozenset[str] = frozenset()
     seconds: float = SECONDS
-    # By scheme, with `all` and `no`; those of the environment without.
+    # By scheme, with `all` and `no`; None means the proxies of the environment.
     proxies: Mapping[str, str] | None = None
 
     async def fetch(self, url: str) -> Page:
@@ -161,7 +161,7 @@ def _page_text(page: Page) -> str:
 
 
 def _pinned_resolver(target: CheckedTarget) -> AbstractResolver:
-    """A resolver that knows one host, by the addresses that were checked, and no other."""
+    """A resolver that knows only one host, with the checked addresses."""
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Pinned(AbstractResolver):
@@ -214,7 +214,7 @@ async def _read(target: CheckedTarget, response: ClientResponse) -> Page:
 
 
 async def _body(target: CheckedTarget, response: ClientResponse) -> tuple[bytes, str]:
-    """The body up to MAX_BYTES, decompressed no further than that, and what is not there of it, if anything."""
+    """The body, decompressed up to MAX_BYTES, and a note on what is missing, if anything."""
     unpacker = _unpacker(target, response.headers.get("Content-Encoding", "identity"))
     data = bytearray()
     async for chunk in response.content.iter_chunked(2**16):

@@ -46,7 +46,7 @@ class SearchProvider:
     excerpt: str
 
     async def search(self, key: str, query: str, most: int) -> list[SearchHit]:
-        """What the provider found, at most so many; ToolError when it did not answer."""
+        """The pages that the provider found, at most `most`; ToolError when it did not answer."""
         import aiohttp
 
         try:

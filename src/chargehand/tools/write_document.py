@@ -58,7 +58,7 @@ def _describe(name: str, data: bytes, *, replaced: bool) -> str:
 
 
 def _check_name(name: str) -> None:
-    # Compared in the form it is written in: two names that look the same must not be two files.
+    # Compared in the form in which it is written: two names that look the same must not become two files.
     fits = (
         len(name) <= MAX_NAME and len(name.encode("utf-8", "replace")) <= 200 and unicodedata.is_normalized("NFC", name)
     )
@@ -73,7 +73,7 @@ def _check_name(name: str) -> None:
 
 @contextmanager
 def _documents(run: Path) -> Generator[int, None, None]:
-    """A descriptor of the folder for documents; it and the run's folder are made when they are not there."""
+    """A descriptor of the folder for documents; it and the run's folder are made if they do not exist."""
     run.mkdir(mode=0o700, parents=True, exist_ok=True)
     outer = os.open(run, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
