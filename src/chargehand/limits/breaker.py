@@ -1,4 +1,5 @@
-"""Results in a row -> whether calls may begin: a worker or provider that keeps failing gets none, then one as a trial.
+"""Consecutive results -> whether calls may begin: a worker or provider that keeps failing gets none, then one trial
+call.
 
     state       a call may begin        success            failure
     closed      always                  forgets failures   counted; the threshold opens it
@@ -20,7 +21,7 @@ State = Literal["closed", "open", "half_open"]
 
 
 class BreakerChange(NamedTuple):
-    """A breaker went into a state: what a `breaker_changed` event says."""
+    """A breaker changed its state: the content of a `breaker_changed` event."""
 
     name: str
     state: State
@@ -28,7 +29,7 @@ class BreakerChange(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """A call that began, and the change its beginning made."""
+    """A call that began, and the change of state that it caused."""
 
     generation: int
     change: BreakerChange | None = None
@@ -36,7 +37,7 @@ class Ticket(NamedTuple):
 
 @plain_class()
 class Breaker:
-    """Closed, open or half open. Times are the caller's; no method waits."""
+    """Closed, open or half open. The caller gives the times; no method waits."""
 
     name: str
     threshold: int = 5
@@ -45,15 +46,15 @@ class Breaker:
     state: State = field(default="closed", init=False)
     # Why it is in this state; part of the refusal.
     reason: str = field(default="", init=False)
-    # Open until the end: nothing is tried again.
+    # Open until the end: no call is tried again.
     for_good: bool = field(default=False, init=False)
     # Counts changes of state. A ticket of an earlier generation is late.
     _generation: int = field(default=0, init=False)
     # The tasks that failed since the last success; only while closed.
     _failed: set[str] = field(default_factory=set[str], init=False)
-    # How long it is or will next be open.
+    # How long it is open now, or will be open the next time.
     _cooldown: float = field(default=0.0, init=False)
-    # When the next trial may begin. While half open it is when a trial without a result is given up on.
+    # When the next trial may begin. While half open: when a trial without a result counts as lost.
     _retry_at: float = field(default=0.0, init=False)
 
     def allows(self, now: float) -> bool:
@@ -61,13 +62,13 @@ class Breaker:
         return at is not None and at <= now
 
     def retry_at(self, now: float) -> float | None:
-        """When a call may begin, as things are; None is never."""
+        """When a call may begin in the current state; None means never."""
         if self.for_good:
             return None
         return now if self.state == "closed" else self._retry_at
 
     def begin(self, now: float) -> Ticket:
-        """Let a call begin. Unless closed it is the trial, and no other call begins until it ends or takes too long."""
+        """Let a call begin. Unless closed, it is the trial: no other call begins until it ends or is too late."""
         assert self.allows(now), f"{self.name} is {self.state} until {self._retry_at}"
         if self.state == "closed":
             return Ticket(self._generation)
@@ -86,7 +87,7 @@ class Breaker:
         return self._go("closed", "it works again")
 
     def record_failure(self, ticket: Ticket, now: float, what: str, reason: str) -> BreakerChange | None:
-        """Count a failure of `what`; the same one failing again counts once."""
+        """Count a failure of `what`; repeated failures of the same thing count once."""
         if ticket.generation != self._generation:
             return None
         if self.state == "half_open":
@@ -97,7 +98,7 @@ class Breaker:
         return self._open(now, f"{len(self._failed)} errors in a row: {reason}")
 
     def forget(self, ticket: Ticket, now: float) -> None:
-        """Forget a call that was interrupted: it says nothing, and another call may be the trial."""
+        """Forget an interrupted call: it has no result, and another call may be the trial."""
         if ticket.generation == self._generation and self.state == "half_open":
             self._retry_at = now
 

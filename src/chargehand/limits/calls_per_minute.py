@@ -1,7 +1,7 @@
 """Turns requests and tokens per minute into seconds to wait: buckets that fill all the time.
 
-A bucket holds a sixth of a minute's allowance, so what goes in any window of `s` seconds is at most
-`limit * s / 60 + limit / 6`: after ten idle seconds that much may start at once, never more.
+A bucket holds a sixth of a minute's allowance, so any window of `s` seconds lets at most `limit * s / 60 + limit / 6`
+through: after ten idle seconds a sixth of the limit may start at once, never more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chargehand.values.plain_class import plain_class
 
 # The bucket's size as a share of a minute's allowance.
 BURST = 1 / 6
-# A share of the bucket too small to wait for: rounding, not use.
+# A share of the bucket that is too small to wait for: a rounding error, not use.
 _NOTHING = 1e-6
 
 
@@ -23,7 +23,7 @@ class Bucket:
 
     per_minute: float
     _level: float = field(default=0.0, init=False)
-    # When `_level` held. Before the first use the bucket has been filling forever.
+    # The time at which `_level` was correct. Before its first use the bucket is full.
     _at: float = field(default=-math.inf, init=False)
 
     @property
@@ -31,13 +31,13 @@ class Bucket:
         return max(1.0, self.per_minute * BURST)
 
     def wait_for(self, now: float, amount: float) -> float:
-        """Seconds until it fits; what is larger than the bucket fits when the bucket is full."""
+        """Seconds until the amount fits; an amount larger than the bucket fits when the bucket is full."""
         self._fill(now)
         missing = min(amount, self.capacity) - self._level
         return 0.0 if missing <= self.capacity * _NOTHING else missing * 60 / self.per_minute
 
     def take(self, now: float, amount: float) -> None:
-        """Use so much; a negative amount is given back."""
+        """Use this amount; a negative amount is given back."""
         self._fill(now)
         self._level = min(self._level - amount, self.capacity)
 
@@ -59,26 +59,26 @@ class Rate:
     tokens: Bucket | None = None
 
     def wait_for(self, now: float, requests: int, tokens: int) -> float:
-        """Seconds until both fit, if no other call takes any."""
+        """Seconds until both fit, if no other call uses any."""
         return max(
             self.requests.wait_for(now, requests) if self.requests else 0.0,
             self.tokens.wait_for(now, tokens) if self.tokens else 0.0,
         )
 
     def take(self, now: float, requests: int, tokens: int) -> None:
-        """Use so many; negative numbers are given back."""
+        """Use these numbers; negative numbers are given back."""
         if self.requests:
             self.requests.take(now, requests)
         if self.tokens:
             self.tokens.take(now, tokens)
 
     def correct(self, now: float, tokens_estimated: int, tokens_actual: int) -> None:
-        """Count what a call used instead of what was expected."""
+        """Replace the expected use of a call by its real use."""
         if self.tokens:
             self.tokens.take(now, tokens_actual - tokens_estimated)
 
     def tighten(self, rpm: float | None, tpm: float | None) -> None:
-        """Hold these limits too."""
+        """Apply these limits as well."""
         if rpm is not None:
             self.requests = self.requests or Bucket(rpm)
             self.requests.tighten(rpm)

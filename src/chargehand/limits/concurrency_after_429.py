@@ -1,4 +1,4 @@
-"""Turns a provider's answers into how many calls it may have at once: one more for a round of successes, half on a 429.
+"""Turns a provider's answers into a limit of parallel calls: one more after a round of successes, half after a 429.
 
 All calls begun between two halvings are one epoch. The first refusal of an epoch halves; the others change nothing.
 """
@@ -15,9 +15,9 @@ UNLIMITED = sys.maxsize
 # How long nothing new starts after the second, third, ... refusal with no success in between and no Retry-After.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
-# Asked to wait for longer than this, a quota is used up: afterwards one call is sent first.
+# If the provider asks for a longer wait than this, a quota is used up: after the wait, one call is sent first.
 QUOTA_S = 60.0
-# How many rounds of successes it takes at the most to go back to where it was refused.
+# The most rounds of successes that it takes to return to the number at which a call was refused.
 MOST_CAUTION = 16
 
 
@@ -26,12 +26,12 @@ class Adaptive:
     """Invariant: 1 <= limit <= most."""
 
     most: int = UNLIMITED
-    # Where to begin; None is at the top.
+    # The first limit; None means `most`.
     start: int | None = None
     limit: int = field(init=False)
     # Nothing new starts before this.
     resume_at: float = field(default=-math.inf, init=False)
-    # Until when the provider itself asked for that; a pause that is chosen here is not such a wish.
+    # Until when the provider itself asked for a pause. Pauses that are chosen here are not included.
     asked_until: float = field(default=-math.inf, init=False)
     # Counts halvings.
     epoch: int = field(default=0, init=False)
@@ -39,19 +39,19 @@ class Adaptive:
     _successes: int = field(default=0, init=False)
     # Refused epochs since the last success.
     _refusals: int = field(default=0, init=False)
-    # How many were in use at the last refusal, and how many rounds of successes it takes to use so many again:
-    # twice as many each time it is refused there, so that a steady capacity is not tested all the time.
+    # How many calls were in flight at the last refusal, and how many rounds of successes it takes to allow that number
+    # again. The rounds double with each refusal at that number, so that a steady capacity is not tested all the time.
     _refused_at: int = field(default=UNLIMITED, init=False)
     _caution: int = field(default=1, init=False)
 
-    # How many were allowed before a quota was used up: so many are again once one call was answered.
+    # The limit before a quota was used up. It applies again after one call was answered.
     _before_quota: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.limit = self.most if self.start is None else max(1, min(self.start, self.most))
 
     def record_success(self, epoch: int, in_flight: int) -> None:
-        """A call was answered while `in_flight` were under way, itself included."""
+        """A call was answered while `in_flight` calls were under way, including itself."""
         self._refusals = 0
         if self._before_quota is not None and epoch == self.epoch:
             self.limit, self._before_quota = min(self._before_quota, self.most), None
@@ -67,9 +67,9 @@ class Adaptive:
             self.limit = min(self.limit + 1, self.most)
 
     def record_throttle(self, now: float, epoch: int, in_flight: int, retry_after: float | None) -> None:
-        """A call was refused for now (429)."""
+        """A call was refused temporarily (429)."""
         if retry_after is not None and retry_after > QUOTA_S:
-            self.hold(now, retry_after)  # fewer at once would not have helped
+            self.hold(now, retry_after)  # fewer parallel calls would not have helped
             return
         if epoch == self.epoch:
             in_use = min(self.limit, in_flight)
@@ -77,14 +77,14 @@ class Adaptive:
             self._refused_at = in_use
             self._refusals += 1
             if retry_after is None and self._refusals > 1:
-                # Fewer at once did not help, so the limit is one of time: probe rarely, not with every waiter.
+                # Fewer parallel calls did not help, so the limit is one of time: probe rarely, not with every waiter.
                 pause = min(FIRST_PAUSE_S * 2.0 ** min(self._refusals - 2, 10), LONGEST_PAUSE_S)
                 self.resume_at = max(self.resume_at, now + pause)
         self.shrink(epoch, in_flight)
         self.hold(now, retry_after)
 
     def shrink(self, epoch: int, in_flight: int) -> None:
-        """Halve what is in use, once an epoch."""
+        """Halve the number in use, once per epoch."""
         if epoch == self.epoch:
             self.epoch += 1
             self._successes = 0
@@ -96,7 +96,7 @@ class Adaptive:
         self.asked_until = max(self.asked_until, now + retry_after)
         self.resume_at = max(self.resume_at, self.asked_until)
         if retry_after > QUOTA_S and self._before_quota is None:
-            # Calls under way began before it: what becomes of them says nothing about the time after.
+            # Calls under way began before the wait: their results say nothing about the time after it.
             self._before_quota, self.limit, self.epoch = self.limit, 1, self.epoch + 1
 
     def tighten(self, most: int) -> None:

@@ -1,27 +1,27 @@
-"""Work that becomes due all at once -> so much of it in each turn of the event loop, so that none is long."""
+"""Work that becomes due at the same time -> a part of it in each turn of the event loop, so that no turn is long."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 
-# A call of a worker does up to half a millisecond of work between two waits, the call that writes an answer several.
+# A worker's call does up to half a millisecond of work between two waits; the call that writes an answer does several.
 PER_TURN = 16
 
 
 class LoopTurns:
-    """For one event loop. Hundreds of replies arrive together when their calls were sent together: without this all
-    are worked on in one turn, in which no timer, signal or other run of the process gets through.
+    """For one event loop. Hundreds of replies arrive together when their calls were sent together: without this class,
+    all are processed in one turn, during which timers, signals and other runs of the process wait.
     """
 
     def __init__(self, per_turn: int = PER_TURN) -> None:
         self._per_turn = per_turn
-        # How many may still continue in this turn. Invariant: nobody waits while it is above 0.
+        # How many calls may still continue in this turn. Invariant: no call waits while it is above 0.
         self._left = per_turn
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def wait(self) -> None:
-        """Return at once, or in one of the next turns if enough others continue in this one."""
+        """Return at once, or in one of the next turns if enough other calls continue in this turn."""
         if self._left == self._per_turn:
             asyncio.get_running_loop().call_soon(self._begin_turn)
         if self._left:

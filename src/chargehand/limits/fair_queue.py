@@ -27,14 +27,14 @@ class FairQueue(Generic[T]):
         return None
 
     def serve(self) -> T:
-        """Take the head out; it was its run's turn."""
+        """Remove the head; this uses up its run's turn."""
         run, item = self._take()
         if run in self._lines:
             self._lines.move_to_end(run)
         return item
 
     def skip(self) -> T:
-        """Take the head out; it is still its run's turn."""
+        """Remove the head; its run keeps its turn."""
         return self._take()[1]
 
     def drop(self, run: str) -> list[T]:

@@ -1,4 +1,4 @@
-"""Turns a request to call a provider into a permit or a refusal: rate, concurrency and breaker of one provider, joined.
+"""Turns a request to call a provider into a permit or a refusal, by the rate, concurrency and breaker of the provider.
 
 permit = await limits.acquire(run, order, tokens, max_wait=10)
 if isinstance(permit, Refused): ...                 # go to the fallback
@@ -30,11 +30,11 @@ CallResult = Literal[
 
 
 class Refused(NamedTuple):
-    """The provider is not to be called now. `until` is when to try again, on the loop's clock; None: not this run."""
+    """The provider must not be called now. `until` is when to try again, on the loop's clock; None: not in this run."""
 
     until: float | None
     reason: str
-    # Until when the provider itself asked to be left alone, where it did.
+    # Until when the provider itself asked for a pause, if it did.
     asked_until: float | None = None
 
 
@@ -44,7 +44,7 @@ class Permit:
 
     run: str
     tokens: int
-    # What granting it did to the breaker: it went half open, and this is the trial call.
+    # The change of the breaker, if there was one: it is half open now, and this is the trial call.
     change: BreakerChange | None
     _limits: ProviderLimits
     _ticket: Ticket
@@ -60,7 +60,7 @@ class Permit:
         tokens_actual: int | None = None,
         reason: str = "",
     ) -> list[BreakerChange]:
-        """Give the permit back with what came of the call. The first time counts."""
+        """Give the permit back with the result of the call. Only the first time counts."""
         if not self._open:
             return []
         self._open = False
@@ -76,14 +76,14 @@ class _Waiter:
     run: str
     tokens: int
     arrived: float
-    # How long it may wait for a provider that is out; None is as long as it takes.
+    # How long it may wait for a provider that is out; None means as long as it takes.
     max_wait: float | None
     # Done as soon as the waiter is served, refused or cancelled; it stays in the queue until it is at the head.
     turn: asyncio.Future[Permit | Refused]
 
 
 class _Outage(NamedTuple):
-    """Nothing may start: until a time at the latest, and until a time at the earliest."""
+    """No call may start: at the latest until one time, and at the earliest until another."""
 
     until: float
     at_least: float
@@ -93,8 +93,9 @@ class _Outage(NamedTuple):
 class ProviderLimits:
     """The limits of one provider for all runs of one event loop. All state changes happen between two awaits.
 
-    Waiters go one run after the other, so that a wide run does not starve a narrow one. Only the head is looked at:
-    a large request that has to wait for tokens holds up the small ones behind it and is never overtaken for ever.
+    Waiters are served one run after the other, so that a wide run does not starve a narrow one. Only the head is
+    considered: a large request that waits for tokens delays the small ones behind it, so they cannot overtake it for
+    ever.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class ProviderLimits:
     ) -> None:
         self.name = name
         self.in_flight = 0
-        # Whether it has ever answered: one that never did probably does not exist.
+        # Whether it has ever answered: a provider that never did probably does not exist.
         self.answered = False
         self.rate = Rate()
         self.adaptive = Adaptive(start=start)
@@ -120,7 +121,7 @@ class ProviderLimits:
         # Runs whose key was refused.
         self._barred: dict[str, Breaker] = {}
         self._queue: FairQueue[_Waiter] = FairQueue()
-        # Since when nothing may start because of the breaker or Retry-After; None while it may.
+        # Since when no call may start because of the breaker or Retry-After; None while calls may start.
         self._out_since: float | None = None
         self._failures = 0
         # The next moment at which time alone changes something for a waiter. None when no waiter waits for time.
@@ -131,7 +132,7 @@ class ProviderLimits:
         return sum(not waiter.turn.done() for waiter in self._queue)
 
     def tighten(self, *, rpm: float | None = None, tpm: float | None = None, max_concurrent: int | None = None) -> None:
-        """Hold these limits too: between runs with different ones the strictest holds."""
+        """Apply these limits as well: among runs with different limits, the strictest applies."""
         given = {"rpm": rpm, "tpm": tpm, "max_concurrent": max_concurrent}
         for setting, value in given.items():
             if value is not None and not value > 0:
@@ -152,7 +153,8 @@ class ProviderLimits:
         return None
 
     async def acquire(self, run: str, order: int, tokens: int, *, max_wait: float | None = None) -> Permit | Refused:
-        """Wait for a permit: for a slot and for the rate as long as it takes, for a provider that is out `max_wait`.
+        """Wait for a permit: as long as it takes for a slot and for the rate, at most `max_wait` for a provider that is
+        out.
 
         Out means an open breaker or a Retry-After that has not passed. With `max_wait=0` an outage refuses at once.
         """
@@ -167,13 +169,13 @@ class ProviderLimits:
             return await waiter.turn
         except asyncio.CancelledError:
             if not waiter.turn.cancelled() and isinstance(granted := waiter.turn.result(), Permit):
-                granted.give_back("unsent", loop.time())  # it was handed over in the moment of cancellation
+                granted.give_back("unsent", loop.time())  # it was handed over at the moment of cancellation
             else:
                 self._pump(loop.time())  # the next one may need less
             raise
 
     def leave_alone(self, until: float) -> None:
-        """Send nothing before this time, and then one call first: the provider asked for it before."""
+        """Send nothing before this time, and then one call first: the provider asked for this in an earlier session."""
         now = asyncio.get_running_loop().time()
         self.answered = True
         self.adaptive.hold(now, until - now)
@@ -220,7 +222,7 @@ class ProviderLimits:
                 self.adaptive.record_throttle(now, epoch, self.in_flight, retry_after)
                 changes.append(
                     self.breaker.record_success(ticket)
-                )  # it answers; how much it takes is not the breaker's
+                )  # it answers; its capacity does not concern the breaker
             case "overloaded":
                 self.adaptive.shrink(epoch, self.in_flight)
                 self.adaptive.hold(now, retry_after)
@@ -289,7 +291,7 @@ class ProviderLimits:
         return head
 
     def _ready_at(self, now: float, tokens: int) -> float:
-        """When a call of so many tokens may start, as things are; never while all slots are taken."""
+        """When a call of so many tokens may start in the current state; never while all slots are taken."""
         opens = self.breaker.retry_at(now)
         if opens is None or self.in_flight >= self.adaptive.limit:
             return math.inf
@@ -302,7 +304,7 @@ class ProviderLimits:
         return Permit(run, tokens, ticket.change, self, ticket, self.adaptive.epoch)
 
     def _refuse_the_impatient(self, now: float) -> float:
-        """Refuse waiters that waited long enough for an unavailable provider; returns when the next one will have."""
+        """Refuse waiters whose wait for an unavailable provider is over; returns when the next wait will be over."""
         outage = self._outage(now)
         if outage is None:
             self._out_since = None
@@ -332,7 +334,7 @@ class ProviderLimits:
         assert retry is not None, "a provider is never given up on, only by a run"
         is_open = self.breaker.state == "open"
         reason = f"{self.name} is {'left alone' if is_open else 'out:'} {self.breaker.reason}"
-        # A trial under way may end at any moment; how long it may take is only the latest.
+        # A trial under way may end at any moment; its time limit is only the latest end.
         at_least = retry if is_open else now
         return _Outage(max(resume, retry), max(resume, at_least), reason)
 

@@ -38,7 +38,7 @@ class Gate:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.release()  # the slot was handed over in the moment of cancellation
+                self.release()  # the slot was handed over at the moment of cancellation
             raise
 
     def release(self) -> None:
