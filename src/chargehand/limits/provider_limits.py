@@ -175,7 +175,7 @@ class ProviderLimits:
             raise
 
     def leave_alone(self, until: float) -> None:
-        """Send nothing before this time, and then one call first: the provider asked for this in an earlier session."""
+        """Send nothing before this time, and then one call first: the provider has asked for this before."""
         now = asyncio.get_running_loop().time()
         self.answered = True
         self.adaptive.hold(now, until - now)

@@ -166,6 +166,7 @@ def _rest(
     name: str, profile: Profile, tools: bytes, tool_choice: str, output_schema: bytes, options: bytes
 ) -> tuple[bytes, bytes, bytes]:
     """All of a request except its messages: the name of its limit, its other fields to the end, and advice to add.
+
     `tools` are packed as in a call, one on each line.
     """
     own = profile.name == "openai" or is_reasoning(name)

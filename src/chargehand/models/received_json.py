@@ -45,6 +45,7 @@ def in_unicode(value: Any) -> Any:
 
 def pair_pieces(on_text: Callable[[str], None]) -> Callable[[str], None]:
     """Passes on the pieces of a text without a byte order mark at its beginning; half a pair waits for the next piece.
+
     Empty pieces are passed on too.
     """
     held, begun = "", False

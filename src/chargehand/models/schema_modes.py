@@ -1,6 +1,7 @@
-"""A JSON schema -> the part that a provider's schema mode accepts, or the words that replace a mode. Providers enforce
-only a part of JSON Schema. Keywords that they refuse are left out here and put into a description: code checks every
-answer against the whole schema. A value that may be anything becomes text.
+"""A JSON schema -> the part that a provider's schema mode accepts, or the words that replace a mode.
+
+Providers enforce only a part of JSON Schema. Keywords that they refuse are left out here and put into a description:
+code checks every answer against the whole schema. A value that may be anything becomes text.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ class Listener(Protocol):
         ...
 
     def text_adder(self, event: dict[str, Any]) -> Callable[[str], object] | None:
-        """The function that takes the text of an event that differs from this one only in its text. None if this event
-        did anything other than add text that a similar event would do again.
+        """The function that takes the text of an event that differs from this one only in its text.
+
+        None if this event did anything other than add text that a similar event would do again.
         """
         ...
 

@@ -1,1 +1,1 @@
-"""What is kept on disk: one journal per run, the home that holds them, a cache, and the folders that are trusted."""
+"""What is kept on disk: one journal per run, the home that holds the journals, a cache, and the trusted folders."""

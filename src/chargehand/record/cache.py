@@ -1,6 +1,7 @@
-"""Bytes under a key, kept in the home from run to run: what is lost is made again, so nothing here is an error.
+"""Bytes under a key, kept in the home from run to run. A lost entry is made again, so no failure here is an error.
 
-`analyses.sqlite` in the folder, readable by its owner only. The oldest go when it is over its size.
+`analyses.sqlite` in the folder, readable by its owner only. The entries unused for longest are removed when it is too
+large.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from chargehand.errors import StorageError
 from chargehand.record.private_files import private_folder
 
 LARGEST = 64_000_000
-# How long one process waits for another that writes.
+# How long a process waits while another one writes.
 PATIENCE_S = 2.0
-# How exactly it is known when an entry was last used: most reads so write nothing.
+# How exactly the last use of an entry is known. Because it is coarse, most reads write nothing.
 NOTED_AGAIN_S = 3_600.0
 _AT_ONCE = 500
 _TABLE = """
@@ -54,7 +55,7 @@ class Cache:
         return self._within(read, {}) if self._path.is_file() else {}
 
     def put(self, entries: Mapping[str, bytes]) -> None:
-        """Store these, and remove the longest unused ones when there is no room for all."""
+        """Store these, and remove the entries unused for longest when there is no room for all."""
         rows = [(key, value, time.time()) for key, value in entries.items()]
 
         def write(database: sqlite3.Connection) -> None:
@@ -68,7 +69,7 @@ class Cache:
         (size,) = database.execute("select coalesce(sum(length(value)), 0) from entry").fetchone()
         if size <= self._largest:
             return
-        # Some more than needed, so that not every call has to.
+        # More than needed, so that not every call has to remove entries.
         over = size - self._largest * 3 // 4
         gone: list[tuple[str]] = []
         for key, length in database.execute("select key, length(value) from entry order by used"):
@@ -84,7 +85,7 @@ class Cache:
             private_folder(self._path.parent)
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             with closing(sqlite3.connect(self._path, timeout=PATIENCE_S)) as database:
-                # A cache that a power cut damages is made again, so no commit has to wait for the disk.
+                # A cache that was damaged by a power cut is made again, so no commit has to wait for the disk.
                 database.executescript(f"pragma synchronous = off;{_TABLE}")
                 done = work(database)
                 database.commit()

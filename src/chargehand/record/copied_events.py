@@ -1,7 +1,8 @@
-"""The events of a run -> those that a fork of it begins with: what was done is taken over, and costs nothing again.
+"""The events of a run -> the events that a fork of it begins with: finished work is taken over and costs nothing again.
 
-Of tasks that are kept, all is copied that a resume reads: attempts, decisions, people's answers, parts, nested teams,
-and each committed result as `reused`. Of the others, only what tools marked `once` did: that has happened already.
+For kept tasks, everything that a resume reads is copied: attempts, decisions, people's answers, parts, nested teams,
+and each committed result as `reused`. For other tasks, only the calls of tools marked `once` are copied: they have
+already happened.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _OF_PLAN = ("@plan", "@route")
 
 
 class Copied(NamedTuple):
-    """An event without run, number and time: those are of the run it is copied to."""
+    """An event without run, number and time: the run it is copied to sets them."""
 
     body: EventBody
     task: str | None
@@ -43,11 +44,11 @@ class Copied(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a fork keeps of the run it comes from."""
+    """What a fork keeps from its source run."""
 
     # Tasks of the plan, by id.
     tasks: Collection[str]
-    # Whether its plan is kept, and how many of the rounds in which tasks were added to it.
+    # Whether its plan is kept, and how many rounds of added tasks are kept.
     plan: bool
     rounds: int
 
@@ -65,13 +66,13 @@ def root_task(path: str) -> str:
 
 
 def round_of(task: str) -> int:
-    """In which round a task was added to the plan; 0 for a task of the plan as it was approved."""
+    """In which round a task was added to the plan; 0 for a task of the approved plan."""
     head, dot, _ = task.partition(".")
     return int(head[1:]) if dot and head[:1] == "x" and head[1:].isdigit() else 0
 
 
 def _copy(event: Event, state: Replay, kept: Kept) -> EventBody | None:
-    """The event as the fork has it; None for one that it does not have."""
+    """The event as it is in the fork; None if the fork does not have it."""
     body = event.body
     within: str | None = getattr(body, "within", None)
     task = within or event.task
@@ -109,7 +110,7 @@ def _copy_of_supervisor(body: EventBody, state: Replay, kept: Kept) -> EventBody
         case Extended(round=number) if (number or 1) <= kept.rounds:
             return body
         case Decided(key=key) if _keeps(key, kept) and key in state.decisions:
-            # What was added for a draft is there before the answer that is written now.
+            # Tasks that were added for a draft exist before the answer that is written now.
             key = f"{key.removesuffix('gaps')}whether" if key.endswith("/gaps") else key
             return _with(body, key=key)
         case ModelReplied(key=key) | Reused(key=key) if _keeps(key, kept):
@@ -126,7 +127,7 @@ def _keeps(key: str, kept: Kept) -> bool:
 
 
 def _copy_once(body: EventBody, state: Replay) -> EventBody | None:
-    """What a tool marked `once` did, or may have done, in a task that is done again: it is not done twice."""
+    """What a tool marked `once` did, or may have done, in a task that runs again: the call is not repeated."""
     match body:
         case ToolCalled(key=key, effect="once") if key in state.intents:
             return body
@@ -137,7 +138,7 @@ def _copy_once(body: EventBody, state: Replay) -> EventBody | None:
 
 
 def _reuse(body: ModelReplied | ToolReturned | Reused, state: Replay) -> Reused | None:
-    """A committed result, paid for in the run it comes from."""
+    """A committed result, paid for in the source run."""
     if state.committed.get(body.key) != body:
         return None  # cut off, or made again since
     result = {name: value for name, value in body.result.items() if name not in ("seconds", "waiting_s", "estimated")}

@@ -1,4 +1,4 @@
-"""An event's data as JSON bytes and back. Whatever a model wrote can be packed; whatever was packed can be read."""
+"""An event's data as JSON bytes and back. All text of a model can be packed, and all packed data can be read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The home of runs: a folder that holds one record per run, what came with it, and the index that lists them.
 
     index.sqlite        the list (`index.py`), a copy that is repaired from the records
-    runs/<run>.sqlite   the record, with <run>.lock beside it
-    runs/<run>.cancel   there while the run is asked to stop
+    runs/<run>.sqlite   the record, with <run>.lock next to it
+    runs/<run>.cancel   exists while the run is asked to stop
     runs/<run>/         the run's own folder: material from standard input, documents/ that tools wrote, and orders/ to
                         the run that have no verdict yet
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 SUFFIX = ".sqlite"
 _RUN = lazy_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
-# Lower-case letters and digits that are hard to mistake for each other when typed.
+# Lower-case letters and digits that are hard to confuse with each other.
 _LETTERS = "abcdefghjkmnpqrstvwxyz0123456789"
-# Run ids must not repeat, also not after a fork of the process.
+# Run ids must not repeat, even after a fork of the process.
 _CHANCE = random.SystemRandom()
 _PRUNABLE: tuple[RunStatus, ...] = ("interrupted", "cancelled", "complete", "partial", "failed")
 _DAY_S = 86_400.0
@@ -62,7 +62,7 @@ def new_run_id(now: float) -> str:
 
 
 class Home:
-    """One home. Nothing is held between calls, so that any number of processes may share it."""
+    """One home. It keeps nothing open between calls, so that any number of processes may share it."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = default_path(os.environ) if path is None else path
@@ -82,13 +82,14 @@ class Home:
             raise UsageError(f"There is a run {name} already in {self.path}. Choose another name or resume it.")
         private_folder(self.path)
         private_folder(self._runs)
-        # The index hears of it when it is listed, or when it ends.
+        # The run is entered in the index when it is listed, or when it ends.
         return _sqlite_journal().create(self._record(name))
 
     def open(self, run: str, token: int | None = None) -> SqliteJournal:
         """The record of a run, owned by this process from now on; RunOwned when another one has it.
 
-        `token` is the number of this owner where somebody else counts them; OwnershipLost when a later one was here.
+        `token` is the number of this owner if owners are counted elsewhere; OwnershipLost if a later owner has opened
+        the run.
         """
         return _sqlite_journal().open(self._not_emptied(run), token)
 
@@ -107,7 +108,7 @@ class Home:
             return record.last_seq()
 
     def change_mark(self, run: str) -> object:
-        """Equal marks: nothing was committed in between, unless it was within one tick of the file system's clock."""
+        """Equal marks mean that nothing was committed in between, unless within one tick of the file system's clock."""
         record = self._record(run)
         return _mark(record), _mark(record.with_name(f"{record.name}-wal"))
 
@@ -128,7 +129,7 @@ class Home:
             return self._record(run).is_file()
 
     def folder(self, run: str) -> Path:
-        """The run's own folder, made if need be."""
+        """The run's own folder, made if it is missing."""
         path = self._existing(run).with_suffix("")
         private_folder(path)
         return path
@@ -185,7 +186,7 @@ class Home:
         raise RunNotFound(_not_found(name, begun, ids, self.path))
 
     def runs(self, limit: int | None = None) -> list[RunInfo]:
-        """Runs, newest first, as the index has them, repaired from the records where it is behind."""
+        """Runs, newest first, from the index, which is repaired from the records where it is out of date."""
         known = self._index.load()
         ids = self._ids()
         if gone := known.keys() - ids:
@@ -193,16 +194,16 @@ class Home:
         died = [run for run, info in known.items() if info.status == "running" and self._has_died(info)]
         refolded, unreadable = self._fold([*(ids - known.keys()), *ids.intersection(died)])
         if refolded or gone:
-            # A home that cannot be written to is still listed; the next process that can write makes the repair.
+            # A home that cannot be written to is still listed; the next process that can write repairs the index.
             self._index.put(refolded.values(), gone)
         lines = known | refolded | unreadable
-        # The lines are in about this order already, which sorting makes use of.
+        # The lines are already nearly in this order, which makes sorting fast.
         listed = [info for run, info in lines.items() if run in ids] if gone else list(lines.values())
         listed.sort(key=_AGE, reverse=True)
         return [self._as_it_is(info) if info.status == "interrupted" else info for info in listed[:limit]]
 
     def list_mark(self) -> object:
-        """Equal marks: no run was begun, ended or removed in between; one may have died."""
+        """Equal marks mean that no run was begun, ended or removed in between; a run may have died."""
         return _mark(self._runs), _mark(self.path / "index.sqlite")
 
     def note(
@@ -217,9 +218,9 @@ class Home:
         started: float | None = None,
         lesson: Lesson | None = None,
     ) -> str | None:
-        """Update a run's line in the index; a warning when that failed. Status `running` takes back an earlier end.
+        """Update a run's line in the index; a warning when that failed. Status `running` removes an earlier end.
 
-        A line that is missing is folded from the record, unless `started` says that all of it is given here.
+        A missing line is folded from the record, unless `started` is given: then the arguments are the whole line.
         """
         given = {
             "started": started,
@@ -241,7 +242,7 @@ class Home:
         return self._index.change(run, change, lesson)
 
     def past_runs(self, team: str, model: str) -> list[PastRun]:
-        """What the last runs of the team with these models were expected to take, and took; oldest first."""
+        """The expected and the real figures of the team's last runs with these models; oldest first."""
         return self._index.past_runs(team, model)
 
     def prune(
@@ -250,9 +251,11 @@ class Home:
         older_than_days: float | None = None,
         statuses: Collection[RunStatus] | None = None,
     ) -> list[str]:
-        """Remove runs for good and say which. Given both, a run goes only if it is not among the `keep` newest and old.
+        """Remove runs for good and say which. Given both limits, a run goes only if it is old and not among the `keep`
+        newest.
 
-        Runs that wait for a person go only if `statuses` names `waiting`; a run that a process owns never goes.
+        Runs that wait for a person are removed only if `statuses` names `waiting`; a run with an owner is never
+        removed.
         """
         chosen = self.prunable(keep, older_than_days, statuses)
         removed = [run for run in chosen if self._remove(run)]
@@ -291,9 +294,9 @@ class Home:
         return record
 
     def _not_emptied(self, run: str) -> Path:
-        """The record, unless it is an empty file: a run that was killed before its first event left a page at least.
+        """The record, unless it is an empty file: a run that was killed before its first event left at least a page.
 
-        One that is just being made is empty as well, before its lock is there or under it.
+        A record that is just being made is empty too, before its lock exists or while the lock is held.
         """
         record = self._existing(run)
         with storage(record):
@@ -314,7 +317,7 @@ class Home:
         return {run for run in ids if _RUN.fullmatch(run)}
 
     def _fold(self, runs: list[str]) -> tuple[dict[str, RunInfo], dict[str, RunInfo]]:
-        """The lines of runs, from their records; separately, those of records that cannot be read now."""
+        """The lines of runs, from their records; and, separately, the lines of records that cannot be read now."""
         folded: dict[str, RunInfo] = {}
         unreadable: dict[str, RunInfo] = {}
         for run in runs:
@@ -347,13 +350,13 @@ class Home:
         return info.status == "running" and self.owner(info.run) is None
 
     def _as_it_is(self, info: RunInfo) -> RunInfo:
-        """The index may not have heard that the run was resumed."""
+        """Corrected for a resumed run: the index may not have it yet."""
         if info.status == "interrupted" and self.owner(info.run) is not None:
             return info._replace(status="running")
         return info
 
     def _remove(self, run: str) -> bool:
-        """Remove all of a run, unless a process owns it; its record late, so that one half removed is still listed."""
+        """Remove all of a run, unless a process owns it. Its record goes late: a half-removed run is still listed."""
         import shutil  # loads the archive formats, which no other command needs
 
         record = self._record(run)
@@ -385,7 +388,7 @@ def _mark(path: Path) -> tuple[int, int] | None:
 
 
 def _sqlite_journal() -> type[SqliteJournal]:
-    """Loaded when a record is opened: a listing that is up to date needs none, nor the event loop that writes them."""
+    """Loaded when a record is opened: a listing that is up to date needs neither records nor the event loop."""
     from chargehand.record.sqlite_journal import SqliteJournal
 
     return SqliteJournal

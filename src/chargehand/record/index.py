@@ -1,7 +1,7 @@
 """The small index of runs: one line per run, for listing without opening every record.
 
-The index is a copy: all of it can be folded again from the records (`summarise`), so a missing or damaged one is made
-again and a failing one never fails a run.
+The index is a copy: all of it can be folded again from the records (`summarise`), so a missing or damaged index is made
+again, and a failing index never fails a run.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _SCHEMA = (
 _SELECT = "SELECT run, started, ended, status, request, team, parent FROM runs"
 # A line that is written again gets the highest number.
 _REPLACE = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
-# What runs were expected to take and took, for the estimates of later ones. Nothing folds it again: a lost one is
-# learned again from later runs, so that it is made where it is missing and needs no format of its own.
+# Expected and real figures of runs, for the estimates of later runs. They cannot be folded again: if the table is lost,
+# later runs fill it again. So it is made if it is missing, and it needs no format of its own.
 _PAST = "CREATE TABLE IF NOT EXISTS past(run TEXT PRIMARY KEY, team TEXT, model TEXT, figures TEXT NOT NULL)"
 _PAST_RUNS = "SELECT figures FROM past WHERE team = ? AND model = ? ORDER BY rowid DESC LIMIT ?"
-# So many of a team and a model are looked at, and so many are kept in all.
+# How many past runs of a team and a model are read, and how many are kept in total.
 MOST_PAST, MOST_KEPT = 20, 5_000
 _BUSY_S = 1.0
 _NUMBER = (float, int)
 _NUMBER_OR_NONE = (float, int, type(None))
 _TEXT_OR_NONE = (str, type(None))
-# What SQLite says of a file that is not the index, or no longer: only then is it made again, never because it is busy.
+# SQLite's errors for a file that is not a valid index: only then is the index made again, never because it is busy.
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")
 
 
 class RunInfo(NamedTuple):
     """One run in a listing. `request` is its head; times are seconds since 1970.
 
-    Not a Value: a listing shows what the index holds, and need not load pydantic for it.
+    Not a Value: a listing shows the content of the index without loading pydantic.
     """
 
     run: str
@@ -69,7 +69,7 @@ class RunInfo(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What a run of a team with these models was expected to take, and took."""
+    """The expected and the real figures of a run of a team with these models."""
 
     team: str
     model: str
@@ -77,20 +77,20 @@ class Lesson(NamedTuple):
 
 
 class RunIndex:
-    """The index file. Best effort throughout: what cannot be read is empty, what cannot be written is a warning."""
+    """The index file. Best effort throughout: a failed read gives nothing, a failed write gives a warning."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        # The lines as they were read last, the file they are of, and the highest number of a line in it.
+        # The lines of the last read; the file they came from, and the highest number of a line in it.
         self._lines: dict[str, RunInfo] = {}
         self._read_to: tuple[tuple[int, int], int] | None = None
 
     def load(self, *, all_again: bool = False) -> dict[str, RunInfo]:
         """All lines, by run; empty when the index is missing, damaged or cannot be read.
 
-        Only lines that were written since the last time are read. That others were removed shows in how many there are,
-        unless as many were added: a caller that knows of removed ones asks for `all_again`.
+        Only lines written since the last read are read. Removed lines are noticed by the number of lines, unless as
+        many were added: a caller that knows of removed lines asks for `all_again`.
         """
         with self._lock:
             try:
@@ -105,7 +105,7 @@ class RunIndex:
             if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
                 raise ValueError("another version wrote it")
             connection.execute("BEGIN")
-            # A file in the place of a removed one may have its inode; then its mark differs.
+            # A file that replaces a removed one may have the same inode; then its mark differs.
             file = number, connection.execute("PRAGMA application_id").fetchone()[0]
             count, last = connection.execute("SELECT count(*), coalesce(max(rowid), 0) FROM runs").fetchone()
             read_file, read_to = self._read_to or (file, last + 1)
@@ -128,7 +128,7 @@ class RunIndex:
     def change(
         self, run: str, changed: Callable[[RunInfo | None], RunInfo], lesson: Lesson | None = None
     ) -> str | None:
-        """Write a run's line as it is to be, given the one there is; a warning when that failed."""
+        """Write a run's new line, made from the present one; a warning when that failed."""
 
         def change(connection: sqlite3.Connection) -> None:
             old = _read_lines(connection, "run = ?", run).get(run)
@@ -171,7 +171,7 @@ class RunIndex:
         with suppress(FileExistsError):
             os.close(private_file(self._path))
         with _connection(self._path, "rw") as connection:
-            # Losing the last lines in a power cut costs a repair, waiting for the disk would cost every run.
+            # Losing the last lines in a power cut costs one repair; waiting for the disk would cost time in every run.
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone() != (_FORMAT,):
@@ -237,7 +237,7 @@ def _read_lines(connection: sqlite3.Connection, where: str = "", *values: object
 
 
 def _check(info: RunInfo) -> RunInfo:
-    """The line itself; ValueError when a field of it is not of its kind."""
+    """The line; ValueError when a field has the wrong type."""
     # Spelled out, because a home may have ten thousand lines. SQLite keeps any type in any column.
     run, started, ended, status, request, team, parent = _row(info)
     right = (

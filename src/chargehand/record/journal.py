@@ -1,4 +1,4 @@
-"""The append-only record of a run: events in order and content-addressed blobs. The only record there is."""
+"""The append-only record of a run: events in order and content-addressed blobs. There is no other record."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ class Journal(Protocol):
     3. Once another owner has opened the run, `append` raises OwnershipLost and changes nothing.
     4. A blob is found under the hash it was stored with; storing it again changes nothing.
     5. Data comes back as JSON has it: tuples as lists, nan and infinities as null, lone surrogates as U+FFFD.
-    6. A token given on opening becomes the epoch. One that is not larger than the epoch before may not open, so that an
-       owner that was replaced while it was frozen never takes the run back. Without a token it is the next number.
+    6. A token given on opening becomes the epoch. A token that is not larger than the epoch before may not open the
+    run, so that an owner that was replaced while it was frozen never takes the run back. Without a token, the epoch is
+    the next number.
 
     `chargehand.record.journal_checks` checks these on any journal.
     """
 
     @property
     def epoch(self) -> int:
-        """Which owner this is: larger each time the run is opened to write, from 1; 0 for readers."""
+        """The number of this owner: it starts at 1 and grows each time the run is opened for writing; 0 for readers."""
         ...
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None: ...
@@ -35,7 +36,7 @@ class Journal(Protocol):
         ...
 
     def blobs(self, hashes: Iterable[str]) -> dict[str, bytes]:
-        """Those of the blobs that are there, by hash."""
+        """The blobs that exist, by hash."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What any journal must do, as numbered checks: give each a place to keep one run, and it raises AssertionError or not.
+"""Numbered checks that any journal must pass: each gets a place to keep one run and raises AssertionError on failure.
 
 for check in JOURNAL_CHECKS:
     asyncio.run(check(make_place()))
@@ -15,13 +15,13 @@ from chargehand.record.journal import Journal
 
 
 class JournalPlace(Protocol):
-    """Where one run is kept, empty at first; a check opens it as often as it likes."""
+    """Where one run is kept, empty at first; a check may open it any number of times."""
 
     @property
     def run(self) -> str: ...
 
     def open(self, token: int | None = None) -> Journal:
-        """The newest owner, taking the run from the one before as if that one had died unheard."""
+        """The newest owner. It takes the run from the previous owner, as if that owner had died unnoticed."""
         ...
 
     def read(self) -> Journal:
@@ -216,7 +216,7 @@ JOURNAL_CHECKS: tuple[Callable[[JournalPlace], Awaitable[None]], ...] = (
 
 
 def _event(place: JournalPlace, seq: int, data: dict[str, Any] | None = None) -> Event:
-    """It is of an unknown kind, so that its fields can be any."""
+    """The event is of an unknown kind, so that it can have any fields."""
     return Event(place.run, seq, float(seq), None, None, read_body("checked", {} if data is None else data))
 
 

@@ -18,14 +18,15 @@ from chargehand.record.storage_errors import storage
 # Reading the owner's name takes the lock for some microseconds; a process that wants the run tries again first.
 _TRIES = 5
 _PAUSE_S = 0.01
-# Where this process answers over HTTP, if it does: a process that finds a run locked names it.
+# The HTTP address of this process, if it has one: a process that finds a run locked names this address.
 _process_url: str | None = None
 
 
 class OwnerLock:
     """The lock on one run, held from construction to `release`."""
 
-    # The lock belongs to this open file. It is closed on exec, so that no tool's process can keep a dead owner's run.
+    # The lock belongs to this open file. It is closed on exec, so that no tool's process can hold the lock of a dead
+    # owner.
     _file: int | None
 
     def __init__(self, path: Path, run: str) -> None:
@@ -96,5 +97,5 @@ def _describe(file: int) -> str:
         at = f", the server at {holder['url']}" if "url" in holder else ""
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}{at}"
     except (ValueError, KeyError, TypeError):
-        # Caught between taking the lock and signing it.
+        # The owner has taken the lock but has not written its name yet.
         return "another process"

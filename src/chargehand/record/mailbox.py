@@ -1,7 +1,7 @@
 """Orders to a run as files in a folder -> orders in the order they were sent. Any process writes, the owner removes.
 
-An order is written to a file of another name, then renamed: a file named `ULID.json` is whole. It is removed after the
-verdict on it is on the record, so a crash in between leaves a file whose id the record knows.
+An order is written to a file of another name, then renamed: a file named `ULID.json` is complete. It is removed after
+the verdict on it is on the record, so a crash in between leaves a file whose id the record knows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class FolderMailbox:
         try:
             names = os.listdir(self._folder)
         except OSError:
-            return []  # nothing was sent yet; whoever sends hears of a folder that cannot be used
+            return []  # nothing was sent yet; the sender gets the error of a folder that cannot be used
         found = sorted(match[1] for name in names if (match := _NAME.fullmatch(name)))
         read = (self._read(id) for id in found)
         return [order for order in read if order is not None]

@@ -13,7 +13,7 @@ from chargehand.record.journal import check_order, next_epoch
 
 @dataclass
 class MemoryStore:
-    """What outlives a handle, as a file does: open it again to resume the run."""
+    """Data that outlives a handle, like a file: open it again to resume the run."""
 
     # Events without their data, and the data as packed bytes: no caller can change the record through a value it holds.
     events: list[tuple[Event, bytes]] = field(default_factory=list[tuple[Event, bytes]])
@@ -30,7 +30,7 @@ class MemoryJournal:
 
     @classmethod
     def read(cls, store: MemoryStore) -> MemoryJournal:
-        """A handle that leaves the owner alone and cannot write."""
+        """A handle that does not replace the owner and cannot write."""
         reader = cls.__new__(cls)
         reader.store = store
         reader.epoch = 0

@@ -53,7 +53,7 @@ from chargehand.values.status_words import FINISHED
 Returned = ModelReplied | ToolReturned | Reused
 # Calls whose answers are kept when tasks are reopened.
 _PLANNING = ("plan", "route", "extend")
-# A resumed run comes to these again from committed results, and records them once. Each session finds gaps and
+# A resumed run derives these again from committed results, but records them only once. Each session finds gaps and
 # contradictions again.
 RECORDED_ONCE = (Extended, SynthesisStarted, DraftDiscarded, Critiqued)
 
@@ -70,17 +70,17 @@ class Replay:
     plan: Data | None = None
     # Task -> the added tasks that take its place once they are done.
     fills: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    # What runs, whether it was given, what planning used.
+    # The plan that runs, whether it was given, and what planning used.
     approved: PlanApproved | None = None
-    # The last plan without errors that was drafted: what a person is asked to approve.
+    # The last drafted plan without errors, which a person is asked to approve.
     drafted: Data | None = None
-    # The same of the teams that do attempts, by attempt (`t3/1`).
+    # The approved plans of the teams that do attempts, by attempt (`t3/1`).
     approved_within: dict[str, PlanApproved] = field(default_factory=dict[str, PlanApproved])
     # The plan came from the user: the planner is never asked.
     plan_given: bool = False
     # By key, effects that returned.
     committed: dict[str, Returned] = field(default_factory=dict[str, Returned])
-    # By key, the models that were called for them, under their own names.
+    # By key, the own names of the models that were called for these effects.
     models: dict[str, str] = field(default_factory=dict[str, str])
     # By key, effects begun and not returned when the record stops.
     intents: dict[str, Called] = field(default_factory=dict[str, Called])
@@ -95,14 +95,14 @@ class Replay:
     # task -> attempts begun; a reopened task continues to count from there.
     attempts: dict[str, int] = field(default_factory=dict[str, int])
     reopened: dict[str, int] = field(default_factory=dict[str, int])
-    # task -> the plan of the tasks in its place, as it was drafted.
+    # task -> the drafted plan of the tasks that replace it.
     splits: dict[str, Data] = field(default_factory=dict[str, Data])
-    # Results of calls that are made again: they are paid for too.
+    # Results of calls that are made again: they cost money too.
     unused: list[Returned] = field(default_factory=list[Returned])
     spending: RecordedSpending = field(default_factory=RecordedSpending)
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
-    # Seconds some process owned and ran this run.
+    # Seconds during which a process owned and ran this run.
     owned_s: float = 0.0
     status: str = "running"
     report: Data | None = None
@@ -113,12 +113,13 @@ class Replay:
     paused: bool = False
     # task -> why a person stopped it. It stays stopped.
     stopped: dict[str, str] = field(default_factory=dict[str, str])
-    # Key of the order -> a restart that no session has carried out yet; and task -> the last one that was.
+    # Key of the order -> a restart that no session has carried out yet; and task -> the last restart that was carried
+    # out.
     restarts: dict[str, Restart] = field(default_factory=dict[str, Restart])
     restarted: dict[str, Restart] = field(default_factory=dict[str, Restart])
     # Key of the order -> a person's words, and the task whose worker they are for.
     words: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    # How often each of these was recorded, by `mark_of`.
+    # How often each event of RECORDED_ONCE was recorded, by `mark_of`.
     marks: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
     _session_began: float = 0.0
     _owned_before: float = 0.0
@@ -130,7 +131,7 @@ class Replay:
                 self._begin_session(started, event.at)
             case RunEnded() as ended:
                 self.status, self.report = ended.status, ended.report
-                # A pause that came with the last call is over with the run.
+                # A pause that was ordered during the last call ends with the run.
                 self.paused = self.paused and ended.status not in FINISHED
             case PlanApproved() | PlanDrafted() | Extended(within=None) as body:
                 self._apply_plan(body, event.task)
@@ -145,7 +146,7 @@ class Replay:
                 self.waits.begin(_path(event.task), self._owned_seconds_at(event))
             case QuestionAnswered() as answered:
                 self.answers[answered.key] = answered.answer
-                # While it only waited for the person, the run did not run.
+                # Time in which the run only waited for the person does not count.
                 self._owned_before -= answered.parked_s or 0.0
                 self.waits.end(_path(event.task), self._owned_seconds_at(event))
             case Control() as control:
@@ -161,7 +162,7 @@ class Replay:
         self.owned_s = self._owned_seconds_at(event)
 
     def _begin_session(self, started: RunStarted, at: float) -> None:
-        # A resumed session says what it changes: a topped-up budget, a later deadline.
+        # A resumed session records what it changes: a topped-up budget, a later deadline.
         self.start |= {name: value for name, value in vars(started).items() if value is not None}
         self.sessions += 1
         self.spending.write_off(self.intents)
@@ -196,7 +197,7 @@ class Replay:
                 if key in self.waits.calls:
                     self.waits.end_calls(now, key)
             case ModelReplied(result={"cut": True}):
-                pass  # cut off: people can read what had arrived, the call is made again
+                pass  # cut off: people can read the text that had arrived; the call is made again
             case ModelReplied() | ToolReturned() | Reused():
                 called = self.intents.pop(body.key, None)
                 if isinstance(called, ModelCalled):
@@ -221,9 +222,9 @@ class Replay:
                 self.ended[event.task or outcome.task] = outcome
 
     def move_clock(self, now: float, waited: Mapping[str, float]) -> None:
-        """Let the run's clock be at `now`: this record is a part of a run, whose other parts have taken time too.
+        """Set the run's clock to `now`: this record is a part of a run, and the other parts have taken time too.
 
-        `waited` are the seconds that tasks have waited for people.
+        `waited` is how many seconds each task has waited for people.
         """
         shift = now - self.owned_s
         self.begun = {key: begun + shift for key, begun in self.begun.items()}
@@ -231,7 +232,7 @@ class Replay:
         self.owned_s = now
 
     def take_order(self, control: Control, task: str | None) -> None:
-        """What an order changes of a run that is continued from here."""
+        """Apply an order to a run that is continued from here."""
         self.controls[control.key] = control
         if control.verdict != "accepted":
             return
@@ -254,7 +255,7 @@ class Replay:
                 pass
 
     def _top_up(self, key: str, value: Data) -> None:
-        """The run continues with these limits, and what had ended for lack of them runs again."""
+        """Continue the run with these limits; tasks that had ended because of the old limits run again."""
         request: Data = self.start.get("request") or {}
         more: Data = {"budget": value["limit"]} | ({"deadline_s": value["deadline_s"]} if "deadline_s" in value else {})
         self.start["request"] = request | more
@@ -262,7 +263,7 @@ class Replay:
             self.restarts[f"{key}/{task}"] = Restart(task)
 
     def _owned_seconds_at(self, event: Event) -> float:
-        """The run's own seconds at an event; none pass while no process runs it."""
+        """The run's own seconds at an event; they do not count while no process runs it."""
         return self.owned_s if event.outside else self._owned_before + max(0.0, event.at - self._session_began)
 
     def open_questions(self) -> dict[str, Data]:
@@ -276,13 +277,13 @@ class Replay:
         return any(worker.get("program") for worker in team.get("workers", ()))
 
     def usages(self) -> Iterator[Usage]:
-        """What each model call with a result used, of tasks that ended, of those that did not and of reopened ones."""
+        """The usage of each model call with a result, in tasks that ended, that did not end and that were reopened."""
         from chargehand.values.effect import ModelResult, usage_of
 
         for returned in (*self.committed.values(), *self.unused):
             reply: Data = returned.result.get("reply") or {}
             if (used := returned.result.get("used")) is not None:
-                yield Usage.model_validate(used)  # of a program
+                yield Usage.model_validate(used)  # the usage of a program
             elif reply or isinstance(returned, ModelReplied):
                 model = self.models.get(returned.key) or reply.get("model", "")
                 yield usage_of(ModelResult.model_validate(returned.result), model)
@@ -299,7 +300,7 @@ class Replay:
         self.fills.update(extended.fills or {})
 
     def is_replaced(self, task: str) -> bool:
-        """Whether tasks that were added have taken its place, all of them done."""
+        """Whether added tasks have replaced it and all of them are done."""
         by = self.fills.get(task)
         return bool(by) and all(id in self.ended and self.ended[id].ok for id in by or ())
 
@@ -314,17 +315,17 @@ class Replay:
             case "reopen":
                 self.reopen(decided.value["tasks"], decided.value.get("restarts", ()))
             case "hedge":
-                self.spending.sent.add(decided.key)  # it is sent as soon as this is on disk
+                self.spending.sent.add(decided.key)  # the hedge is sent as soon as this is on disk
             case _:
                 pass
         self.decisions[decided.key] = decided.value
 
     def reopen(self, tasks: Iterable[str], restarts: Iterable[str] = ()) -> None:
-        """Let tasks run again, with attempts counted on; of a task that was split only the parts that are not done.
+        """Let tasks run again and continue their attempt counts; of a split task, only the parts that are not done.
 
-        A team continues its attempt with what is not done in it, unless a person restarted its task or what the task
-        rests on changes. The supervisor's own failed calls are made again as well, and the answer is judged and written
-        again. `restarts` are the orders that this carries out.
+        A team continues its attempt with the tasks that are not done, unless a person restarted its task or a
+        dependency of the task changes. The supervisor's own failed calls are made again as well, and the answer is
+        judged and written again. `restarts` are the orders that this carries out.
         """
         again, restarts = tuple(tasks), tuple(restarts)
         ordered = {self.restarts[key].task for key in restarts if key in self.restarts}
@@ -359,7 +360,7 @@ class Replay:
             self.reopened[id] = self.attempts.get(id, 0)
 
     def _continue_team(self, task: str) -> bool:
-        """Let the team that made the last attempt at a task continue it; False if there is none, or nothing to do."""
+        """Let the team that made the last attempt at a task continue it; False without a team or open tasks."""
         scope = self._last_attempt(task)
         lacking = self._lacking(scope)
         if not lacking:
@@ -380,7 +381,7 @@ class Replay:
         return f"{task}/{self.attempts.get(task, 0)}"
 
     def _lacking(self, scope: str) -> list[str]:
-        """The tasks of the team that does an attempt that are not done, or done by a team that lacks something."""
+        """The tasks of an attempt's team that are not done, or that were done by a team with gaps."""
         if scope not in self.approved_within:
             return []
         return [
@@ -400,7 +401,7 @@ class Replay:
             if key.startswith(own) and (key.endswith("/deadline") or value is False):
                 del self.decisions[key]
             elif key.startswith(extending) and key.endswith("/gaps"):
-                # What was added for a draft is there before the answer that is written now.
+                # Tasks that were added for a draft exist before the answer that is written now.
                 self.decisions[f"{key.removesuffix('gaps')}whether"] = self.decisions.pop(key)
         for key, returned in list(self.committed.items()):
             if key.startswith(own) and (not key.startswith(planning) or returned.result.get("error")):
@@ -421,7 +422,7 @@ class Replay:
         return changed
 
     def _drop_questions(self, task: str) -> None:
-        """Leave out the open questions of a task that runs again: it asks again what it has to."""
+        """Remove the open questions of a task that runs again: it asks them again if needed."""
         for key in self.open_questions():
             path = Key.parse(key).path
             if path is not None and task in path.wholes:
@@ -429,7 +430,7 @@ class Replay:
                 self.waits.end(path, self.owned_s)
 
     def _parts_again(self, task: str) -> list[str]:
-        """The parts of a split task that are not done, and those that rest on them; none when all are done."""
+        """The parts of a split task that are not done, and those that depend on them; none when all are done."""
         found: list[str] = []
         for part in parse(self.splits[task]).in_order() if task in self.splits else ():
             id = f"{task}.s.{part.id}"
@@ -444,7 +445,7 @@ def _path(task: str | None) -> TaskPath | None:
 
 
 def mark_of(task: str | None, body: EventBody) -> tuple[str, str | None, str]:
-    """What identifies an event that is recorded once, whichever session comes to it."""
+    """The identity of an event that is recorded once, in whichever session it occurs."""
     return body.kind, task, json.dumps(vars(body), sort_keys=True, default=str)
 
 
@@ -455,7 +456,7 @@ def _output_tokens(result: Data) -> int:
 
 
 def replay(events: Iterable[Event], run: str = "", state: Replay | None = None) -> Replay:
-    """The fold over a record, from a state before it; RecordDamaged names the event that cannot be read."""
+    """The fold over a record, starting from an earlier state; RecordDamaged names the event that cannot be read."""
     state = Replay(run=run) if state is None else state
     for event in events:
         if isinstance(event.body, Unreadable):

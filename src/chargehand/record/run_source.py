@@ -1,6 +1,6 @@
-"""Runs as others read them: which there are, what their records hold, what was ordered. Reading changes nothing.
+"""Runs for readers: which runs there are, what their records contain, what was ordered. Reading changes nothing.
 
-`Home` is the source in a folder of files. An engine that keeps its records elsewhere brings a source of its own.
+`Home` is the source in a folder of files. An engine that keeps its records elsewhere provides its own source.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RunSource(Protocol):
         ...
 
     def list_mark(self) -> object:
-        """Equal marks: no run was begun, ended or removed in between; one may have died."""
+        """Equal marks mean that no run was begun, ended or removed in between; a run may have died."""
         ...
 
     def documents(self, run: str) -> list[Path]:
@@ -37,7 +37,7 @@ class RunSource(Protocol):
         ...
 
     def state(self, run: str) -> Replay:
-        """The record of a run, folded. Its report is in it once it has ended."""
+        """The record of a run, folded. It contains the report once the run has ended."""
         ...
 
     def events(self, run: str, after: int = 0) -> Iterator[Event]:
@@ -49,7 +49,7 @@ class RunSource(Protocol):
         ...
 
     def change_mark(self, run: str) -> object:
-        """Changes when events are committed; cheap, for those who look often."""
+        """Changes when events are committed; cheap, for frequent checks."""
         ...
 
     def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:

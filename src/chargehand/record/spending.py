@@ -25,7 +25,7 @@ class InFlight(NamedTuple):
 
     @property
     def settled(self) -> BudgetSettled:
-        """How it is settled, as the next session puts it on the record."""
+        """The settlement of the call, as the next session records it."""
         lost = self.usage.to_json()
         return BudgetSettled(key=self.key, tokens=self.tokens, usd=self.usd, estimated=True, lost=lost)
 
@@ -36,19 +36,20 @@ class RecordedSpending:
 
     tokens: int = 0
     usd: float = 0.0
-    # By how many tokens settled calls exceeded their reservations, in all.
+    # By how many tokens settled calls exceeded their reservations, in total.
     short: int = 0
-    # task -> (tokens, usd) of the above, with those of its parts and of its team.
+    # task -> its (tokens, usd), including those of its parts and of its team.
     by_task: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
-    # key -> (tokens, usd) reserved and never settled, and the keys of calls sent, both in the last session only.
+    # key -> (tokens, usd) that are reserved and not settled, and the keys of sent calls, both for the last session
+    # only.
     reserved: dict[str, tuple[int, float | None]] = field(default_factory=dict[str, tuple[int, float | None]])
     sent: set[str] = field(default_factory=set[str])
-    # By key, what was in flight when a session died, is counted, and is not settled on the record: a session after it
-    # does that.
+    # By key, the calls in flight when a session died. They are counted but not settled on the record: a later session
+    # settles them.
     written_off: dict[str, InFlight] = field(default_factory=dict[str, InFlight])
     # What was reserved for calls that were sent and cut off.
     lost: list[Usage] = field(default_factory=list[Usage])
-    # Tokens counted for each call that came to an end without saying what it used.
+    # Tokens counted for each call that ended without reporting its usage.
     estimated: list[int] = field(default_factory=list[int])
 
     def reserve(self, reserved: BudgetReserved) -> None:
@@ -76,10 +77,10 @@ class RecordedSpending:
         return self.by_task.get(task, (0, 0.0))
 
     def in_flight(self, intents: Mapping[str, Called]) -> list[InFlight]:
-        """Calls under way where the record stops. One that waited for its slot was never sent and used nothing."""
+        """Calls under way where the record stops. A call that waited for its slot was never sent and used nothing."""
         found: list[InFlight] = []
         for key, (tokens, usd) in self.reserved.items():
-            # A hedge is the same call once more.
+            # A hedge is a second copy of the same call.
             called = intents.get(key.removesuffix(_HEDGE))
             if key in self.sent:
                 model, output = (called.model, called.max_output) if isinstance(called, ModelCalled) else ("", 0)
@@ -95,7 +96,7 @@ class RecordedSpending:
         return found
 
     def write_off(self, intents: Mapping[str, Called]) -> None:
-        """A new session counts what the one before left in flight as spent."""
+        """Count the calls that the previous session left in flight as spent."""
         for each in self.in_flight(intents):
             self.tokens += each.tokens
             self.usd += each.usd or 0.0

@@ -1,7 +1,7 @@
 """The record as one SQLite file per run: WAL, every commit on disk before `append` returns, one owner at a time.
 
-    <run>.sqlite   events with a checksum each, blobs, the owner's epoch; mode 0600, and so its -wal and -shm
-    <run>.lock     the owner's lock (`lock.py`); it stays there, and means nothing when no process holds it
+    <run>.sqlite   events with a checksum each, blobs, the owner's epoch; mode 0600, as are its -wal and -shm
+    <run>.lock     the owner's lock (`lock.py`); the file stays, and means nothing when no process holds the lock
 
 The lock keeps honest processes apart; the epoch, checked inside every append, keeps the record whole when the lock
 does not (a deleted lock file, a network file system).
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 FORMAT = 2
 BLOB_BYTES = 64 * 1024
 
-# An event's data is in `body`, or in the blob named by `blob` when it is over BLOB_BYTES. `crc` is of the whole event;
-# events of format 1 have none. `began` is 1 once there is an event: a record without any is damaged then.
+# An event's data is in `body`, or in the blob named by `blob` when it is over BLOB_BYTES. `crc` covers the whole event;
+# events of format 1 have none. `began` is 1 once there is an event: a record with `began` and without events is
+# damaged.
 _SCHEMA = (
     "CREATE TABLE meta(run TEXT NOT NULL, epoch INTEGER NOT NULL, began INTEGER)",
     "CREATE TABLE events(seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, task TEXT, attempt INTEGER, "
@@ -53,13 +54,13 @@ _SELECT = (
     "SELECT seq, at, kind, task, attempt, coalesce(events.body, blobs.body), {crc} FROM events "
     "LEFT JOIN blobs ON blobs.hash = events.blob WHERE seq > ? ORDER BY seq LIMIT ?"
 )
-# No format will ever have a number like this: the bytes that hold it are damaged.
+# No format will ever have such a high number: the bytes that hold it are damaged.
 _ABSURD_FORMAT = 1_000
-# Few enough that a page of large bodies fits in memory; each page is its own read transaction, so that a slow reader
-# never keeps the writer from shortening its WAL.
+# Small enough for a page of large bodies to fit in memory. Each page is its own read transaction, so that a slow reader
+# never prevents the writer from shortening its WAL.
 _PAGE = 200
 _FOLD_BYTES = 2**20
-# The most rows one statement puts in.
+# The most rows that one statement inserts.
 _ROWS = 256
 # SQLite takes at most 32,766 variables in a statement.
 _VARIABLES = 32_766
@@ -78,7 +79,7 @@ class SqliteJournal:
         self._writer = writer
         self._reader: sqlite3.Connection | None = None
         self._closed = False
-        # Gets events once they are on disk, for those who watch in the same process.
+        # Gets events once they are on disk, for observers in the same process.
         self.on_commit: Callable[[Sequence[Event]], None] | None = None
 
     @classmethod
@@ -154,7 +155,8 @@ class SqliteJournal:
         return found
 
     def close(self) -> None:
-        # The reading connection first: the last one to go, a writing one, folds the WAL into the file.
+        # The reading connection is closed first: the last connection to close, a writing one, moves the WAL into the
+        # file.
         self._closed = True
         if self._reader is not None:
             self._reader.close()
@@ -226,7 +228,7 @@ class _Writer:
         from asyncio import get_running_loop
 
         self._loop = get_running_loop
-        # Bytes that are in the WAL alone.
+        # Bytes that are only in the WAL.
         self._unfolded = 0
         # Held by the thread that uses the connection.
         self._in_use = Lock()
@@ -258,7 +260,7 @@ class _Writer:
         self._unfolded += sum(len(value) for value in (*rows[5::_COLUMNS], *stored[1::2]) if value)
 
     def _is_owner(self, connection: sqlite3.Connection) -> bool:
-        """Whether no other process has opened the run since. In a new file the tables are made here."""
+        """Whether this is still the last process that opened the run. In a new file the tables are made here."""
         if self._new:
             if _format(connection):
                 return False
@@ -268,7 +270,7 @@ class _Writer:
     def _fold(self) -> None:
         """Now and then move the WAL into the file: after a commit and not inside it, so that no caller waits for it."""
         self._unfolded = 0
-        # Where a reader is in the way, or the disk is full, it is done the next time or at the end.
+        # If a reader prevents it, or the disk is full, it is done the next time or at the end.
         with self._in_use, suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
@@ -317,7 +319,7 @@ def _checksum(seq: int, at: float, kind: str, task: str | None, attempt: int | N
 
 
 def _check_types(row: tuple[Any, ...]) -> None:
-    """What a checksum would have shown."""
+    """Damage that a checksum would have shown."""
     seq, at, kind, task, attempt, *_ = row
     if not (isinstance(at, float) and isfinite(at) and isinstance(kind, str)):
         raise TypeError(f"event {seq} has no time or kind")
@@ -326,7 +328,7 @@ def _check_types(row: tuple[Any, ...]) -> None:
 
 
 def _insert(connection: sqlite3.Connection, head: str, width: int, columns: list[Any]) -> None:
-    """Many rows a statement, several times cheaper than one each; a full one is prepared once for all batches."""
+    """Many rows per statement, which is several times cheaper; a full statement is prepared once for all batches."""
     row = "(" + ",".join("?" * width) + ")"
     for start in range(0, len(columns), _ROWS * width):
         chunk = columns[start : start + _ROWS * width]
@@ -336,7 +338,7 @@ def _insert(connection: sqlite3.Connection, head: str, width: int, columns: list
 def _begin(connection: sqlite3.Connection) -> tuple[int, int]:
     """Make this process the first owner of a new file: its epoch, and the last `seq`."""
     connection.execute("PRAGMA synchronous = FULL")
-    # There is nothing in the file to roll back to: its first page needs no journal on disk.
+    # The file has no earlier state to roll back to: its first page needs no journal on disk.
     connection.execute("PRAGMA journal_mode = MEMORY")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -399,7 +401,7 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
         try:
             return _connect(path, "mode=ro")
         except sqlite3.OperationalError:
-            # Reading a WAL file needs a writable folder, unless no process writes and all is in the file itself.
+            # Reading a WAL file needs a writable folder, unless no process writes and all data is in the file itself.
             wal = path.with_name(path.name + "-wal")
             if wal.exists() and wal.stat().st_size > 0:
                 raise
@@ -417,7 +419,7 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> None:
         )
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")} if found == 0 else set[str]()
     if tables and _format(connection):
-        # The first commit of a new run, which makes the tables and the format, came between the two.
+        # The first commit of a new run, which makes the tables and the format, came between the two reads.
         return _check_format(connection, path)
     if tables >= {"meta", "events", "blobs"}:
         raise damage_error(path, "it names no format")

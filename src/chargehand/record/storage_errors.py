@@ -1,4 +1,4 @@
-"""Errors of SQLite and of the system -> StorageError: one sentence with what to do."""
+"""Errors of SQLite and of the system -> StorageError: one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chargehand.errors import InvalidPlan, RecordDamaged, StorageError
 
-# What code raises when data of ours does not have the shape it was written with; pydantic's errors are ValueErrors.
+# Exceptions raised when our own data does not have the shape it was written with; pydantic's errors are ValueErrors.
 MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RecursionError)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -37,7 +37,7 @@ def damage_error(path: Path | str, what: object) -> RecordDamaged:
 
 @contextmanager
 def reading(record: Path | str) -> Generator[None]:
-    """Values made from what is on record: those that cannot be made show that the record is damaged."""
+    """Turns failures to make values from the record into the error of a damaged record."""
     try:
         yield
     except (*MISSHAPEN, InvalidPlan) as error:

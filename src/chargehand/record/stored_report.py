@@ -1,4 +1,4 @@
-"""The record of a run that has ended -> its report as JSON, as it was written: nothing is folded or validated.
+"""The record of an ended run -> its report as JSON, as it was written: nothing is folded or validated.
 
 For `show`, which only prints it: loading the models of a report takes several times as long.
 """
@@ -19,7 +19,7 @@ def read_stored_report(source: RunSource, run: str) -> dict[str, Any] | None:
     """None when the record has to be folded: the run has not ended, an app shows it, or another version wrote it."""
     first: Event | None = None
     last: Event | None = None
-    for last in source.events(run):  # all of them, so that damage anywhere is noticed
+    for last in source.events(run):  # all events, so that damage anywhere is noticed
         first = first or last
     if first is None or last is None or last.kind != "run_ended" or last.data.get("status") not in FINISHED:
         return None

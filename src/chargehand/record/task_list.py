@@ -1,4 +1,4 @@
-"""Events -> which tasks a run has and how each ended: what a verdict on an order depends on."""
+"""Events -> the tasks of a run and how each ended. Verdicts on orders depend on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ACCEPTED = Judgement("accepted")
 
 
 class TaskList:
-    """The tasks of a run by path, parts and those of nested teams included. Only `apply` writes it."""
+    """The tasks of a run by path, including parts and tasks of nested teams. Only `apply` writes it."""
 
     def __init__(self) -> None:
         # Path -> the status it ended with; None while it has not.
@@ -34,7 +34,7 @@ class TaskList:
         # Path -> the worker that the plan names, and the tasks it depends on.
         self._workers: dict[str, str] = {}
         self._needs: dict[str, list[str]] = {}
-        # Those that ended for lack of budget or time.
+        # The tasks that ended for lack of budget or time.
         self._short: set[str] = set()
 
     @staticmethod
@@ -74,12 +74,12 @@ class TaskList:
             self._short.add(path)
 
     def short(self) -> list[str]:
-        """The whole tasks that are not done because budget or time was over, in them or in a task within."""
+        """The whole tasks that are not done because they, or a task within them, had no budget or time left."""
         wholes = dict.fromkeys(TaskPath.parse(path).whole for path in self._tasks if path in self._short)
         return [whole for whole in wholes if self._tasks.get(whole) not in (None, "done")]
 
     def reopen(self, task: str) -> None:
-        """Take a task, and what rests on it, as not ended: it is restarted."""
+        """Mark a task, and the tasks that depend on it, as not ended: the task is restarted."""
         again = self.with_dependents([task])
         for path in self._tasks:
             if TaskPath.parse(path).whole in again:
@@ -87,14 +87,14 @@ class TaskList:
                 self._short.discard(path)
 
     def with_dependents(self, tasks: Iterable[str]) -> set[str]:
-        """The whole tasks that these are or are within, and all that rest on them."""
+        """The whole tasks that these are or belong to, and all tasks that depend on them."""
         found = {TaskPath.parse(task).whole for task in tasks}
         while more := [id for id, needs in self._needs.items() if id not in found and found.intersection(needs)]:
             found.update(more)
         return found
 
     def status_at_end(self, task: str) -> str | None:
-        """The status a task ended with, or the task that it is nested in or a part of; None while it may have calls."""
+        """The final status of a task, or of a task that it is nested in or a part of; None while it may have calls."""
         return next((self._tasks[each] for each in TaskPath.parse(task).wholes if self._tasks.get(each)), None)
 
     def judge(self, order: Order, stopped: Mapping[str, str], team: Mapping[str, Any]) -> Judgement:
@@ -148,7 +148,7 @@ class TaskList:
         return ACCEPTED
 
     def _worker(self, task: str, team: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The worker that the plan names for a task, as its team has it; empty for a pool or one of the plan's own."""
+        """The worker that the plan names for a task, from its team; empty for a pool or a worker made by the plan."""
         for outer, _ in reversed(TaskPath.parse(task).around):
             team = self._worker_named(self._workers.get(outer), team).get("team") or {}
         return self._worker_named(self._workers.get(task), team)

@@ -11,7 +11,7 @@ from chargehand.errors import StorageError, UsageError
 
 
 class TrustRegistry(NamedTuple):
-    """Trust in a directory is trust in the real path it had when it was given, and in all below it."""
+    """Trust in a directory covers its real path at the time it was given, and everything below it."""
 
     home: str
 
@@ -34,13 +34,13 @@ class TrustRegistry(NamedTuple):
         return [entry for entry in listed if isinstance(entry, str)]  # pyright: ignore[reportUnknownVariableType]
 
     def is_trusted(self, path: str | Path) -> bool:
-        """True when the real path is a trusted directory or lies below one."""
+        """True when the real path is a trusted directory or is below one."""
         real = Path(path).resolve()
         chain = {str(real), *(str(parent) for parent in real.parents)}
         return not chain.isdisjoint(self.directories())
 
     def trust(self, directory: str | Path) -> str:
-        """Trust a directory; the real path that is trusted from now on."""
+        """Trust a directory; returns the real path that is trusted from now on."""
         real = os.path.realpath(directory)
         if not os.path.isdir(real):
             raise UsageError(f"{directory} is not a directory: name the folder that holds the team or chargehand.toml.")
@@ -61,7 +61,7 @@ class TrustRegistry(NamedTuple):
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             import tempfile
 
-            # mkstemp makes the file 0600; the rename makes the change whole or not at all.
+            # mkstemp makes the file with mode 0600; the rename makes the change atomic.
             handle, name = tempfile.mkstemp(dir=self.file.parent, prefix=".trusted-")
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as out:

@@ -1,6 +1,7 @@
-"""Waits on a record -> how long each task has waited for people and providers, and what waits where the record stops.
+"""Waits on a record -> how long each task has waited for people and providers, and what is waiting where the record
+stops.
 
-Times are the run's own seconds, in which a process owned and ran it.
+Times are the run's own seconds: those in which a process owned and ran it.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from chargehand.values.plain_class import plain_class
 class Waits:
     """A fold over the questions and waiting calls of one run."""
 
-    # Provider -> until when it asked to be left alone, in seconds since 1970.
+    # Provider -> until when it asked for a pause, in seconds since 1970.
     held_providers: dict[str, float] = field(default_factory=dict[str, float])
     # Key -> until when a call waits, and for which provider, in the last session.
     calls: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
-    # How often the run as a whole waited for a provider, and whether it does, in a process that stays.
+    # How often the whole run waited for a provider while its process stayed, and whether it does so now.
     of_run: int = 0
     run_waits: bool = False
-    # task -> seconds of its waits that are over; and how many of its waits are open, since when any was.
+    # task -> seconds of its finished waits; and how many of its waits are open, and since when at least one has been.
     _over: dict[str, float] = field(default_factory=dict[str, float])
     _open: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
 
     def begin(self, path: TaskPath | None, now: float) -> None:
-        """A task, and what it is within, waits for something more."""
+        """A task, and the tasks that contain it, wait for one thing more."""
         for task in () if path is None else path.lineage:
             number, since = self._open.get(task, (0, now))
             self._open[task] = number + 1, since
 
     def end(self, path: TaskPath | None, now: float) -> None:
-        """It waits for one thing less."""
+        """They wait for one thing less."""
         for task in () if path is None else path.lineage:
             if task not in self._open:
                 continue
@@ -46,7 +47,7 @@ class Waits:
                 self._over[task] = self._over.get(task, 0.0) + now - since
 
     def begin_call(self, decided: Decided, now: float) -> None:
-        """A call waits for a provider; or, in a process that stays, all of the run does."""
+        """A call waits for a provider; or, in a process that stays, the whole run waits."""
         until, provider = decided.value["until"], decided.value["provider"]
         if decided.key.startswith("@wait/"):
             self.of_run += 1
@@ -58,7 +59,7 @@ class Waits:
         self.begin(Key.parse(key).path, now)
 
     def end_calls(self, now: float, *keys: str) -> None:
-        """Calls are sent, or their tasks ended; without keys, the session has."""
+        """Calls were sent, or their tasks ended; without keys, the session ended."""
         for key in keys or tuple(self.calls):
             del self.calls[key]
             self.end(Key.parse(key).path, now)
@@ -71,7 +72,7 @@ class Waits:
 
     @property
     def for_provider(self) -> tuple[float, str] | None:
-        """Until when the run waits, in seconds since 1970, and for which provider; None if no call does."""
+        """Until when the run waits, in seconds since 1970, and for which provider; None if no call waits."""
         return min(self.calls.values(), default=None)
 
     def seconds_of(self, task: str, now: float) -> float:
@@ -83,6 +84,6 @@ class Waits:
         return {task: self.seconds_of(task, now) for task in (*self._over, *self._open)}
 
     def set_over(self, waited: Mapping[str, float]) -> None:
-        """Nothing waits, and tasks have waited this long."""
+        """Reset: nothing waits, and tasks have waited this long."""
         self._open.clear()
         self._over |= waited

@@ -162,9 +162,10 @@ def usage_of(result: ModelResult, model: str) -> Usage:
 
 
 class ToolResult(Value):
-    """What a tool returned. `reads` maps each name the tool read to a hash of its content, so that a rerun can check
-    it. `lines` maps each file that was shown, whole or in part, to its number of lines. `urls` are the URLs in the
-    text, in their normal form: an answer may cite them.
+    """What a tool returned. `reads` maps each name the tool read to a hash of its content, for the check of a rerun.
+
+    `lines` maps each file that was shown, whole or in part, to its number of lines. `urls` are the URLs in the text, in
+    their normal form: an answer may cite them.
     """
 
     text: str = ""

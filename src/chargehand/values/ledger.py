@@ -18,9 +18,11 @@ from chargehand.values.plain_class import plain_class
 
 
 class Wish(NamedTuple):
-    """What a call would like to reserve. `echo`: the synthesizer will read the output of the call. `share` is the
-    number of tasks that still need budget: one reservation must not make parallel tasks wait for each other. With room
-    for less than `least` tokens of output the call is not made. `held`: the call may use the tokens that are held back.
+    """What a call would like to reserve. `echo`: the synthesizer will read the output of the call.
+
+    `share` is the number of tasks that still need budget: one reservation must not make parallel tasks wait for each
+    other. With room for less than `least` tokens of output the call is not made. `held`: the call may use the tokens
+    that are held back.
     """
 
     key: str
