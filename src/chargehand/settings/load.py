@@ -28,7 +28,7 @@ from chargehand.values.default_limits import DEFAULT_TOKENS
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 
-# The endpoints the environment can name.
+# The endpoints that the environment can set.
 BASE_URLS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _PINS: tuple[Pinned, ...] = ("tokens", "usd", "deadline", "max_concurrent", "max_tasks")
 
@@ -105,7 +105,7 @@ def check_model_name(name: str, providers: Mapping[str, Provider], source: str =
         return
     provider, _, rest = name.partition(":")
     if not provider or not rest:
-        # Most often the name alone, as the provider's own pages write it.
+        # Most often the user gave only the name, as the provider's own pages write it.
         known = next((full for full, *_ in list_models() if full.partition(":")[2] == name), None)
         like = f"like {known!r}" if known else "like 'ollama:llama3.1' or 'scripted:replies.json'"
         raise UsageError(f"{source} is {name!r}: write 'provider:name', {like}.")
@@ -132,7 +132,7 @@ def _built_in(env: Mapping[str, str]) -> dict[str, Provider]:
 def _as_env_has_them(
     providers: Mapping[str, Provider], known: Mapping[str, Provider], env: Mapping[str, str]
 ) -> dict[str, Provider]:
-    """Where the environment names an endpoint, only the limits that a file sets for it: no file's key is sent there."""
+    """If the environment sets an endpoint, a file sets only its limits: no key from a file is sent there."""
     found = dict(providers)
     for name, variable in BASE_URLS.items():
         if name in providers and env.get(variable):
@@ -157,12 +157,12 @@ def _tree_layer(cwd: Path, known: Mapping[str, Provider], trust: TrustRegistry) 
 
 
 def _is_trusted(trust: TrustRegistry, path: Path) -> bool:
-    # A link out of a trusted directory must not bring trust to what it points at, nor the other way round.
+    # Both the directory of a link and its target must be trusted.
     return trust.is_trusted(path.parent) and trust.is_trusted(path)
 
 
 def _folders(cwd: Path) -> Iterator[Path]:
-    """The directory and its parents up to the one with .git; without such a one, only the directory itself."""
+    """The directory and its parents up to the one with .git; without a .git, only the directory itself."""
     chain = (cwd, *cwd.parents)
     root = next((n for n, folder in enumerate(chain) if (folder / ".git").exists()), 0)
     yield from chain[: root + 1]

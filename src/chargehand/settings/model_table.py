@@ -14,7 +14,7 @@ from chargehand.settings.settings_file import ROLES, TIERS
 
 
 def describe_models(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
-    """As `models --json` prints it; no models where none is configured."""
+    """The table as `models --json` prints it; no models if none is configured."""
     providers = [_provider(each, environ) for each in settings.providers.values()]
     return {"models": list(_choices(settings, environ)), "providers": providers, "prices_as_of": prices.AS_OF}
 

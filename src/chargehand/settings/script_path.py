@@ -1,13 +1,13 @@
-"""`scripted:FILE` and `embedded:FILE` as they are found from anywhere, so that a run can be resumed in another folder.
+"""`scripted:FILE` and `embedded:FILE` with absolute paths, so that a run can be resumed in another folder.
 
-`scripted` alone is the script that a team brings: it becomes `scripted:FILE` as soon as the team is known.
+`scripted` alone is the script of the team: it becomes `scripted:FILE` as soon as the team is known.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# The model that is named so, without a file.
+# The name of the model without a file.
 OF_TEAM = "scripted"
 # Providers whose models are files.
 FILES = frozenset({OF_TEAM, "embedded"})
@@ -16,7 +16,7 @@ SCRIPT = "script.json"
 
 
 def found_from(model: str, folder: Path) -> str:
-    """The model with the path of its file made absolute, from the folder it was named in; others as they are."""
+    """The model with the path of its file made absolute, relative to the given folder; other models unchanged."""
     provider, colon, name = model.partition(":")
     if provider not in FILES or not name:
         return model

@@ -16,7 +16,7 @@ from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS,
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 
-# What a flag or the environment has set; a team does not change it.
+# Settings that a flag or the environment has set; a team does not change them.
 Pinned = Literal["tokens", "usd", "deadline", "max_concurrent", "max_tasks"]
 
 DEFAULT_TIER: dict[Role, Tier] = {
@@ -34,7 +34,7 @@ NO_MODEL = (
     "CHARGEHAND_MODEL or, in Python, model=: ollama:llama3.1 needs no key, scripted:FILE plays a script, scripted "
     "that of the team."
 )
-# The tiers to look at when one has no model of its own, nearest first.
+# The tiers to try when a tier has no model of its own, nearest first.
 _NEAREST: dict[Tier, tuple[Tier, ...]] = {
     "small": ("small", "medium", "large"),
     "medium": ("medium", "large", "small"),
@@ -112,7 +112,7 @@ class TemporalSettings(Value):
     address: str = "127.0.0.1:7233"
     namespace: str = "default"
     tls: bool = False
-    # What the names of queues begin with.
+    # The prefix of the names of queues.
     queue: str = "ch"
     # `file:///FOLDER` or `s3://BUCKET/PREFIX`.
     blobs: str | None = None
@@ -120,7 +120,7 @@ class TemporalSettings(Value):
     key_env: str | None = None
 
 
-# What is of a process and not of a run.
+# Settings of a process, not of a run.
 _OF_PROCESS = frozenset({"serve", "temporal", "mcp", "otel"})
 
 
@@ -136,7 +136,7 @@ class Settings(Value):
     budget: Budget = Field(default_factory=lambda: Budget(tokens=DEFAULT_TOKENS))
     deadline_s: float | None = Field(default=None, gt=0)
     max_concurrent: int = Field(default=DEFAULT_CONCURRENCY, gt=0)
-    # Whether somebody set it: a server on this machine is then asked as many at once as that.
+    # Whether it was set: if so, it also applies to a server on this machine.
     max_concurrent_set: bool = False
     max_tasks: int = Field(default=DEFAULT_TASKS, gt=0)
     team: str = "general"
@@ -149,19 +149,19 @@ class Settings(Value):
     mcp: dict[str, McpServer] = Field(default_factory=dict[str, McpServer])
 
     def to_json(self) -> dict[str, JSON]:
-        """As it is stored with a run: what is of a server is not of a run, and its team has what it uses of MCP."""
+        """The settings as stored with a run, without those of the process. The run's team has the MCP tools it uses."""
         return {name: value for name, value in super().to_json().items() if name not in _OF_PROCESS}
 
     @property
     def has_model(self) -> bool:
-        """Whether any is named or found; without one only work that needs none can be done."""
+        """Whether a model is named or found; without one, only work that needs no model can be done."""
         return bool(self.model or self.tiers or any(role.model for role in self.roles.values()))
 
     def without_model(self) -> Settings:
         return self.model_copy(update={"model": None, "tiers": {}, "roles": {}})
 
     def model_for(self, role: Role, tier: Tier | None = None, worker_model: str | None = None) -> ModelChoice:
-        """The first there is: the forced one, the worker's own, the asked tier's, the role's, its default tier's."""
+        """The first that is set: forced, of the worker, of the requested tier, of the role, of its default tier."""
         of_role = self.roles.get(role, RoleModel())
         name = (
             self.model
@@ -177,7 +177,7 @@ class Settings(Value):
         return ModelChoice(model=name, temperature=of_role.temperature, effort=of_role.effort, options=of_role.options)
 
     def for_team(self, models: ModelSettings, budget: Budget, limits: Limits) -> Settings:
-        """These settings with a team's own in place of what files set; flags and environment stay."""
+        """These settings, with a team's settings in place of those from files; flags and environment stay."""
         changes: dict[str, object] = {
             "tiers": {**self.tiers, **models.tiers},
             "roles": {**self.roles, **models.roles},
@@ -201,13 +201,13 @@ class Settings(Value):
 
     @property
     def named_models(self) -> set[str]:
-        """Every model that is named here, whatever it is for."""
+        """Every model that is named here, for any purpose."""
         named = (self.model, *self.tiers.values(), *(role.model for role in self.roles.values()))
         return {name for name in named if name is not None}
 
     @property
     def models_key(self) -> str:
-        """Equal for settings that use the same models: what one run took says what another will take."""
+        """Equal for settings with the same models: the figures of one run then predict those of another."""
         return self.model or " ".join(sorted(self.named_models))
 
     def with_script(self, script: str) -> Settings:

@@ -23,13 +23,13 @@ from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 
-# The largest number that means something: any number up to it is the same in JSON.
+# The largest allowed number: JSON represents every number up to it exactly.
 MOST = 10**15
 TIERS: tuple[Tier, ...] = get_args(Tier)
 ROLES: tuple[Role, ...] = get_args(Role)
 # Providers without an endpoint.
 NOT_SERVED = frozenset({"scripted"})
-# What a provider allows: requests and tokens a minute, calls at once, tokens in one call.
+# What a provider allows: requests and tokens per minute, parallel calls, tokens in one call.
 PROVIDER_LIMITS = ("rpm", "tpm", "max_concurrent", "window")
 PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9_.-]*")
@@ -95,7 +95,7 @@ class SettingsReader:
     def table(
         self, data: Mapping[str, Any], key: str, *path: str, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """The table under a key, empty where there is none. With `known`, each of its other keys is a problem."""
+        """The table under a key, empty if there is none. With `known`, each other key in it is a problem."""
         value = data.get(key, {})
         if not isinstance(value, dict):
             self.wrong((*path, key), f"{key!r} is a table: write [{'.'.join((*path, key))}].")
@@ -116,7 +116,7 @@ class SettingsReader:
     def number(
         self, data: Mapping[str, Any], key: str, *path: str, whole: bool, least: float | None = None
     ) -> float | None:
-        """A number over zero, or from `least` on."""
+        """A number above zero, or at least `least`."""
         value = data.get(key)
         if value is None:
             return None
@@ -134,7 +134,7 @@ class SettingsReader:
         return None
 
     def whole(self, data: Mapping[str, Any], key: str, *path: str) -> int | None:
-        """A whole number over zero."""
+        """A whole number above zero."""
         value = self.number(data, key, *path, whole=True)
         return None if value is None else int(value)
 
@@ -160,7 +160,7 @@ class SettingsReader:
         return Budget(tokens=tokens, usd=usd)
 
     def serve(self, data: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-        """The [serve] table: names of models and teams. A file without trust may not change who may use what."""
+        """The [serve] table: names of models and teams. A file without trust may not change what callers may use."""
         table = self.table(data, "serve")
         if table and not self.trusted:
             self.ignore(("serve",), "[serve] says what callers of the server may use")
@@ -170,7 +170,7 @@ class SettingsReader:
         return {key: self.texts(table, key, "serve") for key in ("models", "teams") if key in table}
 
     def temporal(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The [temporal] table: it names a server and where records go, which needs trust."""
+        """The [temporal] table: it names a server and the place of records, which needs trust."""
         table, known = self.table(data, "temporal"), {"address", "namespace", "tls", "queue", "blobs", "key_env"}
         if table and not self.trusted:
             self.ignore(("temporal",), "[temporal] names a server, and where records are kept")
@@ -255,7 +255,7 @@ class SettingsReader:
         return RoleModel(model=model, temperature=temperature, effort=effort, options=options)
 
     def _options(self, table: Mapping[str, JSON], role: Role) -> dict[str, JSON]:
-        """What is sent with the role's calls; a file without trust may only say how a model samples and thinks."""
+        """The options of the role's calls; a file without trust may only set how a model samples and reasons."""
         options: dict[str, JSON] = {}
         for key, value in table.items():
             if wrong := wrong_option(key, value):
@@ -294,7 +294,7 @@ def read_layer(
     if (model := reader.top_model(data)) is not None:
         layer.tiers = {**dict.fromkeys(TIERS, model), **layer.tiers}
     mine = {*known, *layer.providers, *NOT_SERVED}
-    # What reads a model file runs in this process: a file from elsewhere needs trust.
+    # The code that reads a model file runs in this process: a file from elsewhere needs trust.
     _drop_unknown_providers(reader, layer, mine if trusted else mine - {"embedded"})
     layer.budget = reader.budget(data)
     layer.plain = {

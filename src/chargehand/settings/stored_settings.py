@@ -1,4 +1,4 @@
-"""The settings a run was started with against those of now: where its keys may still go, and which models it asks."""
+"""The settings of a run's start compared with the current ones: where its keys may go, and which models it calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chargehand.settings.settings import DEFAULT_TIER, Settings
 def check_endpoints(
     run: str, before: Settings, now: Settings, workers_models: Iterable[str], env: Mapping[str, str]
 ) -> None:
-    """Raise UsageError when resuming would send a key to another endpoint than the one it is set up for now."""
+    """Raise UsageError when resuming would send a key to another endpoint than the one it is now configured for."""
     named = {before.model} if before.model else {*before.tiers.values(), *_of_roles(before), *workers_models}
     known = {**built_in(env), **now.providers}.values()
     for name in sorted({model.partition(":")[0] for model in named if model} & before.providers.keys()):
@@ -26,11 +26,11 @@ def check_endpoints(
 
 
 def as_before(run: str, before: Settings, now: Settings) -> tuple[Settings, list[str]]:
-    """Settings to run again with: the model forced then, unless one is forced now; a line if the provider changes."""
+    """Settings for a rerun: the model forced then, unless one is forced now; and a line if the provider changes."""
     if now.model is None and before.model is not None:
         now = now.model_copy(update={"model": before.model})
     elif now.model is None and not before.has_model:
-        now = now.without_model()  # the run had no model: a key that is set now does not allow one
+        now = now.without_model()  # the run had no model: a key that is set now does not change that
     then, here = _providers(before), _providers(now)
     if then == here:
         return now, []

@@ -51,7 +51,7 @@ class TomlFile(NamedTuple):
 
 
 def read(path: Path, label: str | None = None) -> TomlFile:
-    """The file as data; unreadable or not TOML is a UsageError with the file and the line."""
+    """The file as data; if it is unreadable or not TOML, a UsageError names the file and the line."""
     label = label or str(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -82,7 +82,7 @@ def line_of(error: UnicodeDecodeError) -> int:
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """`Did you mean 'x'?` with a space before it, or the keys there are."""
+    """`Did you mean 'x'?` with a space before it, or the known keys."""
     names = sorted(known)
     by_lower = {name.lower(): name for name in names}
     import difflib
