@@ -1,4 +1,4 @@
-"""A command becomes its output: own process group, time limit, output cap; what it started is killed with it."""
+"""A command -> its output: own process group, time limit, output cap; processes it started are killed with it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def run_process(
     on_line: OnLine = None,
     on_error_line: OnLine = None,
 ) -> ProcessResult:
-    """Run a command to its end. ProcessStopped past its limits, OSError where it cannot be started.
+    """Run a command to its end. ProcessStopped past its limits, OSError if it cannot be started.
 
     Past a limit, and when cancelled, its whole process group is killed and waited for. `max_output` is for each stream.
     `on_line` gets each line of stdout as it is written, `on_error_line` each of stderr.
@@ -91,7 +91,7 @@ async def run_process(
 
 
 def kill_group(leader: int) -> None:
-    """Kill a process that leads a group, and all in the group; nothing happens if they have ended."""
+    """Kill a process that leads a group, and the whole group; nothing happens if they have ended."""
     try:
         os.killpg(leader, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -123,7 +123,7 @@ async def _feed(pipe: asyncio.StreamWriter, data: bytes) -> None:
         # It ended without reading; its exit code says why.
         return
     except RuntimeError:
-        # uvloop's word for the same.
+        # uvloop's exception for the same.
         if not pipe.is_closing():
             raise
     finally:
@@ -151,7 +151,7 @@ async def _read(pipe: asyncio.StreamReader, limit: int, on_line: OnLine) -> byte
 async def _over(process: asyncio.subprocess.Process) -> None:
     """Wait until the process and all that it started have ended: they hold the other ends of its pipes.
 
-    The pipes are read to their ends meanwhile: one that is full and unread would keep the end from being noticed.
+    The pipes are read to their ends meanwhile: with a full, unread pipe the end would not be noticed.
     """
     try:
         async with asyncio.timeout(GONE_S), asyncio.TaskGroup() as group:

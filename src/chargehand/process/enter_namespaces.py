@@ -1,8 +1,9 @@
-"""A fresh set of namespaces becomes a sealed room: some paths read-only, some folders to write in, nothing else.
+"""A new set of namespaces becomes a sandbox: some read-only paths, some writable folders, nothing else.
 
 Run by `unshare` as the first process of its namespaces, on an order of `namespaces.py`. It ends by becoming the
 command, or by waiting for it, without any capability. Where the caller is root it also starts `unshare`, because only
-root can give the namespaces a second user to become. It imports nothing of ours: there is nothing of ours inside.
+root can give the namespaces a second user to become. It imports no other module of chargehand: there is none inside the
+sandbox.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ MNT_DETACH = 2
 MOUNT_SETATTR, AT_RECURSIVE, READ_ONLY = 442, 0x8000, 1 | 2 | 4
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 1, 24, 38, 63
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-# The user that root's sandbox runs as: the kernel lets root do much without any capability, to /proc/sys for one.
+# The user that root's sandbox runs as: the kernel lets root do much without any capability, for example write to
+# /proc/sys.
 NOBODY = 65534
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
@@ -30,7 +32,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class MountAttributes(ctypes.Structure):
-    """As mount_setattr(2) takes them."""
+    """The attributes as mount_setattr(2) takes them."""
 
     _fields_ = (
         ("set", ctypes.c_uint64),
@@ -51,7 +53,7 @@ def mount(source: str | Path, target: Path, kind: str, flags: int, data: str = "
 
 
 def bind(source: Path, root: Path, *, read_only: bool, at: Path | None = None) -> None:
-    """Show a file or folder under the new root, where it is or at another place."""
+    """Show a file or folder under the new root, at the same path or at another one."""
     target = root / (at or source).relative_to("/")
     if source.is_dir():
         target.mkdir(parents=True, exist_ok=True)
@@ -66,7 +68,7 @@ def bind(source: Path, root: Path, *, read_only: bool, at: Path | None = None) -
 
 
 def mount_root(root: Path, order: dict[str, Any]) -> None:
-    """Everything there will be, under the new root."""
+    """Make everything that will exist under the new root."""
     check_result(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None), "make mounts private")
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=755")
     for path in map(Path, order["read_only"]):
@@ -93,7 +95,7 @@ def mount_root(root: Path, order: dict[str, Any]) -> None:
 
 
 def seal(root: Path, order: dict[str, Any]) -> None:
-    """Leave the old root behind, every way to change the kernel's settings, and every capability."""
+    """Give up the old root, every way to change the kernel's settings, and every capability."""
     (root / ".old").mkdir()
     check_result(libc.pivot_root(str(root).encode(), str(root / ".old").encode()), "pivot_root")
     os.chdir("/")
@@ -105,7 +107,7 @@ def seal(root: Path, order: dict[str, Any]) -> None:
     for place in (Path("/proc"), Path("/")):
         mount("none", place, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     for capability in range(LAST_CAPABILITY + 1):
-        # Numbers beyond the kernel's last one fail, which is as good as dropped.
+        # Numbers beyond the kernel's last capability fail, which does no harm.
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     check_result(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
@@ -113,12 +115,12 @@ def seal(root: Path, order: dict[str, Any]) -> None:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
-        # Becoming another user has undone what --kill-child asked for.
+        # The change of user has undone the effect of --kill-child.
         die_with_parent()
 
 
 def check_alone(outside: dict[str, str]) -> None:
-    """Everything below changes the machine unless these namespaces are our own: then, and only then, it continues."""
+    """Make sure that these namespaces are our own: otherwise everything that follows would change the machine."""
     if os.getpid() != 1 or any(os.readlink(f"/proc/self/ns/{name}") == known for name, known in outside.items()):
         sys.exit("not in namespaces of its own: nothing was touched")
 
@@ -129,7 +131,7 @@ def start(order: dict[str, Any]) -> None:
     wait, go = os.pipe()
     inner = {**order, "start": None, "ready_to": ready_to, "wait": wait}
     command = [*order["start"], sys.executable, "-I", "-S", "-B", __file__, json.dumps(inner)]
-    # Whoever kills this process means all of it.
+    # A signal that ends this process is meant for all of its processes.
     with subprocess.Popen(command, pass_fds=(ready_to, wait), preexec_fn=die_with_parent) as process:  # noqa: PLW1509
         os.close(ready_to)
         os.close(wait)
@@ -146,7 +148,7 @@ def die_with_parent() -> None:
 
 
 def run_and_reap(command: list[str]) -> None:
-    """Start the command, wait for it and for what it leaves behind, and end with its code: all else ends with us."""
+    """Start the command, reap orphans until it ends, and end with its code: all other processes end with this one."""
     child = os.fork()
     if child == 0:
         try:
@@ -162,7 +164,7 @@ def run_and_reap(command: list[str]) -> None:
 
 
 def wait_for_users(order: dict[str, Any]) -> None:
-    """Until the process outside has mapped the users."""
+    """Wait until the process outside has mapped the users."""
     os.write(order["ready_to"], b"x")
     os.close(order["ready_to"])
     if not os.read(order["wait"], 1):
@@ -185,7 +187,7 @@ def main(text: str) -> None:
         os.chdir(order["folder"])
     if order["reaps"]:
         run_and_reap(order["command"])
-    # Root's capabilities are cut to the empty bounding set by this.
+    # This reduces root's capabilities to the empty bounding set.
     os.execvp(order["command"][0], order["command"])  # noqa: S606 -- a list of arguments, no shell
 
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, assert_never
 
 Means: TypeAlias = Literal["bwrap", "unshare", "none"]
 
-# The user that root's sandbox runs as; `enter_namespaces.py` has it too, because it imports nothing of ours.
+# The user that root's sandbox runs as. `enter_namespaces.py` repeats it, because it imports no module of chargehand.
 NOBODY = 65534
 ENTER = Path(__file__).resolve().parent / "enter_namespaces.py"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
@@ -45,19 +45,19 @@ class Enclosure:
     # Folder -> how many bytes it may hold, in memory.
     scratch: Mapping[str, int] = field(default_factory=dict[str, int])
     network: bool = False
-    # Where the command begins; None: at the root.
+    # The working folder of the command; None means the root.
     folder: str | None = None
-    # Whether the command is started by a process that takes in orphans. Else it is the first process itself.
+    # Whether a process that adopts orphans starts the command. Otherwise the command is the first process itself.
     reaps: bool = False
 
 
 def order_of_preference() -> tuple[Literal["bwrap", "unshare"], ...]:
-    """As root, only our own way makes the code run as another user."""
+    """As root, unshare comes first: only then does the code run as another user."""
     return ("unshare", "bwrap") if os.geteuid() == 0 else ("bwrap", "unshare")
 
 
 def enter_command(command: Sequence[str], means: Means, seen: Enclosure) -> list[str]:
-    """What starts the command, sealed off by those means."""
+    """The command line that starts the command, isolated by those means."""
     match means:
         case "none":
             return [*command]
@@ -70,7 +70,7 @@ def enter_command(command: Sequence[str], means: Means, seen: Enclosure) -> list
 
 
 def existing_paths(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Those that exist, without those inside of others; what holds others comes first."""
+    """The paths that exist, without those inside others; outer paths come first."""
     found: list[str] = []
     known = {str(Path(path).absolute()) for path in wanted if Path(path).exists()}
     for path in sorted(known, key=lambda p: (len(Path(p).parts), p)):
@@ -80,12 +80,12 @@ def existing_paths(wanted: Sequence[str]) -> tuple[str, ...]:
 
 
 def die_with_caller(command: Sequence[str]) -> list[str]:
-    """The command so started that the kernel kills it when the process that started it is gone, where it can."""
+    """The command, started so that the kernel kills it when its parent process is gone, if the system supports it."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *command] if shutil.which("setpriv") else [*command]
 
 
 def give_to_nobody(*folders: Path) -> None:
-    """Give root's folders to the user that works on them inside: what only its owner may read stays readable."""
+    """Give root's folders to the user inside the sandbox: files that only their owner may read stay readable."""
     for top in folders:
         for folder, folders_in_it, files in os.walk(top):
             for name in (".", *folders_in_it, *files):
@@ -94,14 +94,14 @@ def give_to_nobody(*folders: Path) -> None:
 
 def _unshare(command: Sequence[str], seen: Enclosure) -> list[str]:
     as_root = os.geteuid() == 0
-    # A command may refuse to work as root, which is what it is mapped to otherwise.
+    # A command may refuse to work as root, and otherwise it would be mapped to root.
     user = [] if as_root else ["--map-current-user"] if seen.reaps else ["--map-root-user"]
     spaces = ["--mount", *([] if seen.network else ["--net"]), "--ipc", "--uts", "--pid", "--fork", "--kill-child"]
     keeps = ["--keep-caps"] if as_root or seen.reaps else []
     start = ["unshare", "--user", *user, *keeps, *spaces]
     names = ("user", "mnt", "pid", *(() if seen.network else ("net",)))
     order = {
-        # As root it is `enter` that starts it, and gives it another user.
+        # As root, `enter` starts unshare and gives the command another user.
         "start": start if as_root else None,
         "root_outside": as_root,
         "outside": {name: os.readlink(f"/proc/self/ns/{name}") for name in names},
@@ -118,7 +118,7 @@ def _unshare(command: Sequence[str], seen: Enclosure) -> list[str]:
     return enter if as_root else [*start, *enter]
 
 
-# How much may be in memory that processes share, in bytes.
+# The most shared memory of the processes, in bytes.
 _SHARED = 16 << 20
 
 
