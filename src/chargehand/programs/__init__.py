@@ -1,4 +1,4 @@
-"""Programs as workers: a program and a task -> what it printed and changed, in a folder of its own, within limits.
+"""Programs as workers: a program and a task -> its output and its changes, in its own folder, within limits.
 
 carry_out.py             one run, from its folder to its result
 work_folders.py          the folders that programs of a run work in, and what is left of earlier sessions

@@ -1,4 +1,4 @@
-"""One run of a program -> its result: folder, checkout, walls, limits, what it printed and changed, verification."""
+"""One run of a program -> its result: folder, checkout, sandbox, limits, output and changes, verification."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chargehand.values.effect import ProgramResult, ProgramRun
 from chargehand.values.outcome import ErrorKind, Fault
 from chargehand.values.program import Program
 
-# What a program may print, and what a preset's stream may have.
+# The most bytes that a program may print, and the most of a preset's stream.
 MOST_PRINTED = 8 << 20
 MOST_STREAMED = 128 << 20
 OnProgress = Callable[[str], None]
@@ -36,17 +36,17 @@ REDACTED = "[redacted]"
 
 @dataclass(frozen=True, slots=True)
 class ProgramSurroundings:
-    """What programs of a run have around them: its folders, its material by name, and the home that none may see."""
+    """The surroundings of a run's programs: its folders, its material by name, and the home that no program may see."""
 
     folders: WorkFolders
     material: Mapping[str, str]
     hidden: Path | None
-    # Gets what people should know, such as that there is no sandbox here.
+    # Gets messages for people, such as that there is no sandbox here.
     warn: Callable[[str], None]
 
 
 class _Failed(Exception):
-    """Expected: it becomes the error of the result."""
+    """An expected failure: it becomes the error of the result."""
 
     def __init__(self, kind: ErrorKind, message: str) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class _Failed(Exception):
 
 
 async def run_program(effect: ProgramRun, around: ProgramSurroundings, on_progress: OnProgress) -> ProgramResult:
-    """The result. What goes wrong is in it; only cancellation is passed on, and leaves nothing running."""
+    """The result, including any error. Only cancellation is passed on, and it leaves nothing running."""
     folder = await asyncio.to_thread(around.folders.make)
     try:
         run = _Run(effect.program, folder, around, on_progress)
@@ -196,7 +196,7 @@ class _Run:
         return self._hide(printed.decode("utf-8", "replace"))
 
     def _hide(self, text: str) -> str:
-        """Without the secrets that the program was given: they are not for the record."""
+        """The text without the secrets that the program got: they must not be on the record."""
         for secret in self.secrets:
             text = text.replace(secret, REDACTED)
         return text

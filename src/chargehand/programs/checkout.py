@@ -1,9 +1,9 @@
 """A repository -> a checkout for one program, and what the program changed there as a patch.
 
-It is not an entry of `git worktree`: a program that may write to one writes to the repository's own .git, where hooks
-and settings are code, and a collection of garbage there stumbles over objects that are elsewhere. The checkout is a
-repository of its own that borrows the objects of the first, read-only. Changes are found with an account of our own,
-never with the settings the program may have left.
+It is not a `git worktree`: a program that may write to a worktree writes to the repository's own .git, where hooks and
+settings are code, and garbage collection there fails on objects that are elsewhere. The checkout is a repository of its
+own that borrows the objects of the first, read-only. Changes are found with our own copy of its .git, never with
+settings that the program may have left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from chargehand.process import OutOfTime, ProcessResult, TooMuchOutput, run_process
 from chargehand.programs.work_folders import WorkFolder
 
-# A patch that is longer is not a result anybody reads.
+# Nobody reads a longer patch.
 LONGEST_PATCH = 8 << 20
 _GIT_S = 120.0
 _ALONE = {
@@ -40,7 +40,7 @@ class CheckoutFailed(Exception):
 
 
 class Repository(NamedTuple):
-    """Where the material is a repository: its objects, and the revision that is checked out."""
+    """A repository in the material: its objects, and the revision that is checked out."""
 
     folder: Path
     objects: Path
@@ -49,7 +49,7 @@ class Repository(NamedTuple):
 
 
 async def find_repository(paths: Sequence[str]) -> Repository:
-    """The first of the material that is in a repository with a commit."""
+    """The repository of the first material that is in one with a commit."""
     for path in paths:
         folder = await asyncio.to_thread(_folder_of, path)
         found = await _git(["rev-parse", "--show-object-format", "--git-path", "objects", "HEAD"], folder)
@@ -64,7 +64,7 @@ async def find_repository(paths: Sequence[str]) -> Repository:
 
 
 async def current_base(paths: Sequence[str]) -> str | None:
-    """The revision that a checkout would be made of now; None where there is no repository."""
+    """The revision that a checkout would use now; None if there is no repository."""
     try:
         return (await find_repository(paths)).base
     except CheckoutFailed:
@@ -76,7 +76,7 @@ def _folder_of(path: str) -> Path:
 
 
 async def check_out(repository: Repository, folder: WorkFolder) -> None:
-    """The files of the revision in the work folder, with a .git of their own; ours is made first, as its pattern."""
+    """Put the files of the revision into the work folder, with their own .git, and keep a copy of this .git."""
     made = await _git(["init", "-q", "--template=", f"--object-format={repository.format}", "."], folder.work)
     _check(made, "git init")
     dot_git = folder.work / ".git"
@@ -88,7 +88,7 @@ async def check_out(repository: Repository, folder: WorkFolder) -> None:
 def _borrow_objects(repository: Repository, dot_git: Path) -> None:
     (dot_git / "objects" / "info").mkdir(parents=True, exist_ok=True)
     (dot_git / "objects" / "info" / "alternates").write_bytes(os.fsencode(repository.objects) + b"\n")
-    # The commits of a shallow clone have no parents, which this file says.
+    # The commits of a shallow clone have no parents. This file says so.
     if (shallow := repository.objects.parent / "shallow").is_file():
         shutil.copyfile(shallow, dot_git / "shallow")
     settings = "[core]\n\thooksPath = /dev/null\n[user]\n\tname = chargehand\n\temail = chargehand@localhost\n"
@@ -97,9 +97,9 @@ def _borrow_objects(repository: Repository, dot_git: Path) -> None:
 
 
 async def changes_in(folder: WorkFolder, base: str) -> str:
-    """What the program changed, committed or not, as a patch that `git apply` takes; "" when that is nothing."""
+    """The program's changes, committed or not, as a patch for `git apply`; "" when there are none."""
     own = ["--git-dir", str(folder.git), "--work-tree", str(folder.work)]
-    # The program's own repository, also a broken or forged one, is neither read nor part of its changes.
+    # The program's own repository may be broken or forged: it is not read and not part of its changes.
     await asyncio.to_thread(_remove_repository, folder.work / ".git")
     _check(await _git([*own, "add", "-A", "."], folder.work), "git add")
     shown = ["diff", "--cached", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", base]

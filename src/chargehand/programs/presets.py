@@ -10,12 +10,12 @@ from chargehand.values.outcome import Usage
 from chargehand.values.program import Preset, Program
 
 Json = dict[str, Any]
-# What a line of progress may take of the record.
+# The most characters of a line of progress on the record.
 LONGEST_PROGRESS = 200
 
 
 def arguments_of(program: Program, *, enclosed: bool) -> list[str]:
-    """What is started. An agent that is sealed off may do all that it can; else it edits files and runs nothing."""
+    """The arguments. An agent in a sandbox may do anything; otherwise it may edit files, under its own limits."""
     name, *more = program.command
     match program.preset:
         case None:
@@ -30,7 +30,7 @@ def arguments_of(program: Program, *, enclosed: bool) -> list[str]:
 
 
 class AgentStream:
-    """Takes the lines of an agent's stream. What is not understood is passed over: streams grow with their versions."""
+    """Takes the lines of an agent's stream. Unknown lines are skipped: new versions add kinds."""
 
     def __init__(self, preset: Preset, on_progress: Callable[[str], None]) -> None:
         self._read = self._read_claude if preset == "claude" else self._read_codex
@@ -43,7 +43,7 @@ class AgentStream:
 
     @property
     def used(self) -> Usage | None:
-        """What it says that it used; None when it does not say."""
+        """The usage that it reports; None when it reports none."""
         return Usage.total(self._usages) if self._usages else None
 
     def feed(self, line: bytes) -> None:
@@ -125,7 +125,7 @@ def _count(value: Any) -> int:
 
 
 def last_lines(text: str, most: int = 20) -> str:
-    """The end of what was printed, for people."""
+    """The end of the output, for people."""
     return "\n".join(text.rstrip().splitlines()[-most:])[-4_000:]
 
 

@@ -1,6 +1,6 @@
 """The machine -> what a program sees of it: few variables, the system read-only, its own folders, nothing of a home.
 
-Where the system makes no namespaces, only the variables are kept from it.
+If the system cannot make namespaces, only the variables are hidden from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chargehand.process.namespaces import (
 from chargehand.programs.work_folders import WorkFolder
 from chargehand.values.program import Program
 
-# Passed on where they are set.
+# Passed on if they are set.
 _ALWAYS = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _OF_NETWORK = (
     "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "all_proxy", "no_proxy",
@@ -48,7 +48,7 @@ _TRIAL_S = 20.0
 
 
 def environment_of(program: Program, folder: WorkFolder, given: Mapping[str, str]) -> dict[str, str]:
-    """The variables it gets: those on the list, and where its own folders are."""
+    """The variables it gets: those on the list, and the paths of its own folders."""
     names = (*_ALWAYS, *(_OF_NETWORK if program.network else ()), *_OF_PRESET[program.preset], *program.env)
     return {
         **{name: given[name] for name in names if name in given},
@@ -73,7 +73,7 @@ def enclosure_of(
     borrowed: Sequence[str],
     hidden: Path | None,
 ) -> Enclosure:
-    """What exists for it. `hidden` is the home of runs, which is in nothing it sees."""
+    """What exists for the program. `hidden` is the home of runs, which it never sees."""
     python = [sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent.parent)]
     resolver = os.path.realpath("/etc/resolv.conf")
     own = [os.path.expanduser(path) for path in program.visible]
@@ -94,7 +94,7 @@ def enclosure_of(
 
 
 def _places_of(hidden: Path | None, read_only: Sequence[str], shown: Mapping[str, str]) -> list[str]:
-    """Where the home of runs would be seen."""
+    """The paths at which the program would see the home of runs."""
     if hidden is None or not hidden.exists():
         return []
     home = Path(os.path.realpath(hidden))
@@ -103,21 +103,21 @@ def _places_of(hidden: Path | None, read_only: Sequence[str], shown: Mapping[str
 
 
 def _installation(executable: str) -> list[str]:
-    """The folders a program needs to start: of its link, of its file, and of the packages of node around it."""
+    """The folders a program needs to start: that of its link, that of its file, and its packages of node."""
     real = Path(os.path.realpath(executable))
     found = [str(Path(executable).parent), str(real.parent)]
     if "node_modules" in real.parts:
         packages = Path(*real.parts[: real.parts.index("node_modules") + 1])
         found.append(str(packages))
     if "shims" in (Path(executable).parent.name, real.parent.name):
-        # Of a version manager, such as pyenv: the versions are beside the folder of shims.
+        # A version manager, such as pyenv: the versions are next to the folder of shims.
         found.append(str(real.parent.parent))
     node = shutil.which("node")
     return [*found, *([os.path.dirname(os.path.realpath(node))] if node else [])]
 
 
 def limit_processes(command: Sequence[str]) -> list[str]:
-    """Inside of namespaces of its own: how many processes there may be, so that forking without end ends."""
+    """The command with a limit on processes, for its own namespaces, so that endless forking is stopped."""
     limit = ["prlimit", f"--nproc={_MOST_PROCESSES}", "--core=0", "--"] if shutil.which("prlimit") else []
     return [*limit, *command]
 
@@ -126,7 +126,7 @@ _found: dict[bool, Means] = {}
 
 
 async def find_means(*, network: bool) -> Means:
-    """How programs can be sealed off on this machine, found by trying once; "none" where they cannot."""
+    """How programs can be isolated on this machine, found by one trial; "none" if they cannot."""
     if network not in _found:
         for means in order_of_preference():
             if shutil.which(means) is not None and await _works(means, network):

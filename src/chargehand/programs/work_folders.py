@@ -1,4 +1,4 @@
-"""The folders that programs of a run work in: made for each run of a program, gone after it, swept after a crash.
+"""The folders that programs of a run work in: made for each run of a program, removed after it or after a crash.
 
 They are below the system's folder for temporary files, and not in the home of runs, which no program may see. Each
 run holds a lock there while a process works on it: a folder whose lock is free was left behind.
@@ -50,7 +50,7 @@ class WorkFolder(NamedTuple):
 
     @property
     def git(self) -> Path:
-        """Our own account of the checkout, which the program never sees."""
+        """Our own copy of the checkout's .git, which the program never sees."""
         return self.path / "base.git"
 
     @property
@@ -62,7 +62,7 @@ class WorkFolder(NamedTuple):
 
 
 class WorkFolders:
-    """Those of one run in one session."""
+    """The folders of one run in one session."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -91,7 +91,7 @@ class WorkFolders:
         return folder
 
     def close(self) -> None:
-        """Remove all of them; nothing happens where none was made."""
+        """Remove all folders; nothing happens if none was made."""
         if self._folder is not None and self._lock is not None:
             _remove(self._folder)
             os.close(self._lock)
@@ -99,7 +99,7 @@ class WorkFolders:
 
 
 def sweep(top: Path | None = None) -> None:
-    """Remove what runs left whose process is gone."""
+    """Remove the folders of runs whose process is gone."""
     with suppress(OSError, StorageError):
         for folder in (top or _top()).iterdir():
             with suppress(OSError):
@@ -112,7 +112,7 @@ def sweep(top: Path | None = None) -> None:
 
 
 def _top() -> Path:
-    """Ours alone: another user could otherwise have put a link there."""
+    """The folder that only this user may access: another user could otherwise have put a link there."""
     top = Path(tempfile.gettempdir()) / f"chargehand-programs-{os.getuid()}"
     try:
         top.mkdir(mode=0o700, exist_ok=True)
@@ -125,7 +125,7 @@ def _top() -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """All of it, also what a program made unreadable. What cannot be removed is left."""
+    """Remove all of it, including files that a program made unreadable. What cannot be removed is left."""
 
     def allow(function: Callable[..., object], path: str, _: object) -> None:
         with suppress(OSError):
