@@ -11,14 +11,14 @@ from chargehand.runs.existing_runs import OnSession, OpenRecord
 from chargehand.synthesizer import OnDraft
 from chargehand.values.report import Report
 
-# Gets, in a sentence, what to know before the run begins.
+# Takes a sentence for the user before the run begins.
 Notify: TypeAlias = Callable[[str], None]
-# Begins a run or continues one; takes the callbacks of Watch.
+# Begins or continues a run; takes the callbacks of Watch.
 StartRun: TypeAlias = Callable[..., Awaitable[Report]]
 
 
 class Watch(TypedDict, total=False):
-    """The callbacks that follow a run and what opens its record, as `Supervisor.run` takes them."""
+    """The callbacks that follow a run, and the function that opens its record, as in `Supervisor.run`."""
 
     record: OpenRecord | None
     person: Person | None
@@ -29,14 +29,14 @@ class Watch(TypedDict, total=False):
 
 
 class HasReport(Protocol):
-    """What an app made of a run."""
+    """The result that an app made from a run."""
 
     @property
     def report(self) -> Report: ...
 
     @property
     def failed_gate(self) -> str | None:
-        """Why the exit code is 1 although the run ended, in a sentence; None where nothing asks for that."""
+        """A sentence why the exit code is 1 although the run ended; None if there is no reason."""
         ...
 
 
@@ -44,9 +44,9 @@ class App(Protocol):
     """An app with the options of one run."""
 
     async def follow(self, start: StartRun, **watch: Any) -> HasReport:
-        """The run from `start`, with all that the app does during it and after it."""
+        """Carry out the run from `start`, with everything the app does during and after it."""
         ...
 
     def show(self, report: Report, *, brief: bool = False) -> Report:
-        """A report on record as the app shows it; nothing is done. `brief`: findings are listed beside the answer."""
+        """A recorded report as the app shows it, without side effects. `brief`: findings are listed elsewhere."""
         ...

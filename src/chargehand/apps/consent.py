@@ -14,7 +14,7 @@ from chargehand.settings import Settings, load_settings
 def make_supervisor(
     team: str, model: str | ModelClient | None, home: str | Path | None = None, settings: Settings | None = None
 ) -> Supervisor:
-    """For the shipped team; `settings` are used as they are, without any consent is needed for a model."""
+    """A supervisor for the shipped team. Given `settings` are used unchanged; otherwise a model needs consent."""
     if settings is not None:
         return Supervisor(team, model=model, home=home, settings=settings)
     named = model if isinstance(model, str) else None
@@ -25,7 +25,7 @@ def make_supervisor(
 
 
 def _load_consented_settings(model: str | None) -> tuple[Settings, list[str]]:
-    """Without a key in the environment, and without a file of the tree unless it is trusted; and the warnings.
+    """The settings without keys from the environment and without untrusted files of the tree, and the warnings.
 
     A flag, the environment, and the settings in the home always count.
     """
@@ -47,7 +47,7 @@ def _load_consented_settings(model: str | None) -> tuple[Settings, list[str]]:
 
 
 def _untrusted_folder(here: Path, trust: TrustRegistry) -> Path | None:
-    """The nearest folder whose settings count here and which is not trusted."""
+    """The nearest untrusted folder whose settings apply here."""
     chain = (here, *here.parents)
     top = next((number for number, folder in enumerate(chain) if (folder / ".git").exists()), 0)
     for folder in chain[: top + 1]:

@@ -1,4 +1,4 @@
-"""The record of a run -> the app that began it, with the options it began it with."""
+"""The record of a run -> the app that began it, with its options."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chargehand.values.request import Request
 if TYPE_CHECKING:
     from chargehand.apps.app_port import App
 
-# Each module has `recall(options)`, which gives an App.
+# Each module has `recall(options)`, which returns an App.
 _MODULES = {"review": "chargehand.apps.review.run_review", "testgen": "chargehand.apps.testgen.run_testgen"}
 
 
 def find_app(state: Replay) -> App | None:
-    """None for a run that no app began, one that is not known here, or one stopped before anything was recorded."""
+    """The app; None without an app, with an unknown app, or for a run stopped before anything was recorded."""
     if not state.start:
         return None
     with reading(f"of run {state.run}"):
@@ -31,7 +31,7 @@ def find_app(state: Replay) -> App | None:
 
 
 def _recall_old_review(state: Replay) -> App | None:
-    """Records from before they named the app: a review kept its options in its plan."""
+    """For old records, which do not name the app: a review kept its options in its plan."""
     written = state.plan or state.drafted
     if written is None or written.get("team") != "review":
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["REQUEST", "SCRIPT", "TEAM", "TUTORIAL"]
 
 REQUEST = "Why did checkout fail on 12 March, for how long, what did it cost us, and which customers do we write to?"
-# It is asked of the shipped team of this name.
+# The shipped team that gets the question.
 TEAM = "general"
 SCRIPT = Path(__file__).with_name("script.json")
 # The script of docs/tutorial.md, which the demo leaves in its folder.

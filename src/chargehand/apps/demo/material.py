@@ -1,6 +1,6 @@
 """A folder -> six logs of one evening in a web shop, about a million tokens, the same bytes on every machine.
 
-Ordinary lines are drawn from a few sentences by arithmetic. The lines that matter are at the times given here.
+Arithmetic chooses ordinary lines from a few sentences. The important lines are at the times given here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LINES = 6_000
-# Seconds from midnight of the first line, and between two lines.
+# Seconds from midnight to the first line, and between two lines.
 BEGIN, STEP = 17 * 3600, 2
 DAY = "2026-03-12"
 # The clock of the payments host is this much behind.
@@ -20,7 +20,7 @@ WINDOW = 300
 
 @dataclass(frozen=True)
 class Log:
-    """One log: what its lines say from time to time, and at certain times (of a right clock)."""
+    """One log: its ordinary lines, and its lines at certain times (of a correct clock)."""
 
     ordinary: tuple[str, ...]
     notable: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -29,7 +29,7 @@ class Log:
 
 
 def _mix(number: int, seed: int) -> int:
-    """A number that looks drawn by lot and is the same everywhere."""
+    """A number that looks random and is the same on every machine."""
     return ((number + 1) * 2_654_435_761 ^ seed * 97_003) % 2**32
 
 
@@ -38,7 +38,7 @@ def _clock(second: int) -> str:
 
 
 def _checkouts() -> dict[str, str]:
-    """The gateway counts checkouts every five minutes; eight of its windows have failed ones."""
+    """The lines of the gateway, which counts checkouts every five minutes; eight windows have failed checkouts."""
     lost = {
         "18:05:00": (9, 412),
         "18:10:00": (61, 2_870),
@@ -115,7 +115,7 @@ LOGS: Mapping[str, Log] = {
         ),
         {"19:30:00": "WARN  host=payments-1 chrony: system clock is 540 s behind; stepping it forward"},
     ),
-    # It breaks off: the disk of its host was full.
+    # The log ends early: the disk of its host was full.
     "mail.log": Log(
         (
             "INFO  queued template=newsletter recipient={e} in {b} ms",
@@ -131,7 +131,7 @@ LOGS: Mapping[str, Log] = {
 
 
 def write_logs(folder: Path) -> int:
-    """Write the logs to the folder, in place of those of an earlier time; how many bytes they have."""
+    """Write the logs to the folder, over earlier ones, and return their size in bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     return sum(
         (folder / name).write_bytes("".join(_lines(log, number)).encode())

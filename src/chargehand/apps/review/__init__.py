@@ -1,6 +1,6 @@
-"""Code review: a change becomes a plan of lenses and files, the run's findings become what is worth showing.
+"""Code review: a change becomes a plan of lenses and files, and findings worth showing are selected from the run.
 
-`await run(path)` is the whole of it.
+`await run(path)` does all of this.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Review", "render_review", "run"]
 
-# Analyzers import this package in child processes, which need none of them.
+# Loaded at first use: child processes of analyzers import this package and need none of these names.
 __getattr__ = lazy_names(__name__, {"Review": "formats", "render_review": "formats", "run": "run_review"})

@@ -1,6 +1,6 @@
-"""What a patch does to files -> the lines its author wrote: not those that were moved, re-indented or respaced.
+"""The changes of a patch -> the lines its author wrote, without lines that were moved, re-indented or respaced.
 
-And where lines were only taken out, the lines beside them.
+Where lines were only removed: the lines next to them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import PurePosixPath
 from chargehand.apps.review.analyzers.source_files import is_python, is_test
 from chargehand.apps.review.patch import FilePatch, Hunk, Ranges, ranges
 
-# Shorter lines, such as a lone bracket, do not show where they come from.
+# Shorter lines, such as a single bracket, do not show where they come from.
 _TELLING = 4
 
 
 def changed_lines(files: Sequence[FilePatch]) -> dict[str, Ranges]:
     """New path -> the ranges of lines the change wrote.
 
-    A line was moved only where it went from code to code of the same language: a line taken out of prose or of a test
-    is new in the code it comes to.
+    A line counts as moved only between code of the same language: a line that was removed from prose or a test is new
+    in code.
     """
     removed = Counter(
         _key(file.old or file.new or "", text)
@@ -47,7 +47,7 @@ def changed_lines(files: Sequence[FilePatch]) -> dict[str, Ranges]:
 
 
 def beside_removed(files: Sequence[FilePatch]) -> dict[str, Ranges]:
-    """New path -> the lines before and after each place where lines were taken out and none was written."""
+    """New path -> the lines before and after each place where lines were removed and none was written."""
     found = {file.new: ranges(_beside(file.hunks)) for file in files if file.new is not None}
     return {name: own for name, own in found.items() if own}
 
@@ -65,7 +65,7 @@ def _beside(hunks: Sequence[Hunk]) -> list[int]:
 
 
 def _key(path: str, text: str) -> tuple[bool, str, str]:
-    """What two lines share when one may be the other, moved: kind of file and words; in Python spacing says nothing."""
+    """A key that a moved line keeps: kind of file, and text; in Python without spacing."""
     python = is_python(path)
     kind = ".py" if python else PurePosixPath(path).suffix.lower() or path
     return is_test(path), kind, "".join(text.split()) if python else text.strip()

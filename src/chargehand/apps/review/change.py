@@ -1,4 +1,4 @@
-"""A folder or a file -> the files to review and what was left out and why; with a change, the lines it wrote."""
+"""A folder or a file -> the files to review, and why others were left out; for a change, the lines it wrote."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _COUNTED: frozenset[Reason] = frozenset({"lock file", "link", "submodule", "spec
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to be reviewed. Paths are relative to `root`, with forward slashes."""
+    """The code to review. Paths are relative to `root`, with forward slashes."""
 
-    # Where the files are read, and the folder the user sees them in: they differ for a patch not applied yet.
+    # The folder where files are read, and the folder of the user: they differ for a patch that is not applied yet.
     root: Path
     home: Path
     # Path -> bytes.
@@ -48,23 +48,23 @@ class Change:
     changed: Mapping[str, Ranges] | None = None
     # The commit the change is measured against.
     base: str | None = None
-    # Path -> the lines beside those that were taken out where none was written.
+    # Path -> the lines next to removed lines, where no line was written.
     beside_removed: Mapping[str, Ranges] = field(default_factory=dict[str, Ranges])
     # Files of which only the changed lines are known.
     fragments: frozenset[str] = frozenset()
     skipped: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
     notes: tuple[str, ...] = ()
-    # What should have been reviewed and cannot be, in sentences.
+    # Sentences about code that could not be reviewed.
     gaps: tuple[str, ...] = ()
 
     @property
     def in_place(self) -> bool:
-        """Whether the files are read where the rest of their tree is."""
+        """Whether the files are read in their tree, not from a copy."""
         return self.root == self.home
 
     @property
     def nothing(self) -> str | None:
-        """Why there is nothing to review, in a sentence; None when there is something."""
+        """A sentence why there is nothing to review; None if there is something."""
         if self.files:
             too_many = len(self.files) > MOST_FILES or sum(self.files.values()) > MOST_BYTES
             limit = f"more than {MOST_FILES:,} files or {MOST_BYTES // 10**6} MB"
@@ -81,7 +81,7 @@ class Change:
 
 
 def read_tree(path: Path) -> Change:
-    """All files under a folder, or one file, as git knows them where it does."""
+    """All files under a folder, or one file; the files known to git if there is a repository."""
     root, inside = place(path)
     if path.is_file():
         names: Iterable[str] = [inside]
@@ -101,7 +101,7 @@ def make_change(
     gone: Iterable[str] = (),
     beside_removed: Mapping[str, Ranges] | None = None,
 ) -> Change:
-    """The review of these files, less those that are not worth it; `gone` were deleted."""
+    """The review of these files, without those not worth a review. Files in `gone` were deleted."""
     files: dict[str, int] = {}
     skipped: dict[str, Reason] = dict.fromkeys(gone, "deleted")
     unnameable: list[str] = []
@@ -135,7 +135,7 @@ def make_change(
 
 
 def place(path: Path, *, tree: bool = True) -> tuple[Path, str]:
-    """The folder names start from (the work tree's where there is one) and where in it the path is."""
+    """The folder that names are relative to (the work tree, if there is one), and the place of the path in it."""
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -159,7 +159,7 @@ def all_lines(path: Path) -> Ranges:
 
 
 def _recount_ranges(root: Path, name: str, own: Ranges) -> Ranges:
-    """Lines counted as compilers do: for git a lone CR ends none."""
+    """Lines as compilers count them; for git, a CR alone does not end a line."""
     try:
         data = (root / name).read_bytes() if own else b""
     except OSError:
@@ -199,7 +199,7 @@ def _walk_files(root: Path, inside: str) -> Iterator[str]:
 
 
 def names_in(data: bytes) -> list[str]:
-    """Names with a zero byte after each."""
+    """Names from a text with a zero byte after each."""
     return [os.fsdecode(name) for name in data.split(b"\0") if name]
 
 

@@ -1,6 +1,6 @@
 """The choices a review offers: its output formats, the severities of a gate, and the least confidence it shows.
 
-The command line reads these for its help, so nothing heavy is imported here.
+The command line needs them for its help, so this module imports nothing slow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plan of a review -> what its models will take, in a sentence, before any is asked."""
+"""The plan of a review -> a sentence about what its models will cost, before any is called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RATED = " The scorer is asked once more for each thing found."
 
 
 def preview_cost(plan: Plan, door: Supervisor, readings: ReadingPlan) -> str:
-    """An estimate: by earlier reviews with the same models where there are any."""
+    """An estimate, from earlier reviews with the same models if there are any."""
     if not door.settings.has_model:
         return "No model is asked: this review costs nothing."
     settings = door.team_settings()

@@ -1,11 +1,11 @@
-"""A project's settings for linters -> the names that they declare as always there: a loader puts them into modules."""
+"""A project's settings for linters -> the names declared as always defined, because a loader adds them to modules."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-# Where flake8, pylint and ruff are set up; the first two keep their list on indented lines too.
+# Settings files of flake8, pylint and ruff. In the first two, a list may continue on indented lines.
 FILES = (".flake8", ".pylintrc", "pylintrc", "setup.cfg", "tox.ini", "pyproject.toml", "ruff.toml", ".ruff.toml")
 _LARGEST = 200_000
 _LIST = re.compile(r"(?m)^[ \t]*(?:additional-)?builtins[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n=]+)*)")
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def declared_builtins(root: Path) -> frozenset[str]:
-    """All of them, from all files of the root."""
+    """All declared names, from all settings files in the root."""
     found: set[str] = set()
     for name in FILES:
         path = root / name

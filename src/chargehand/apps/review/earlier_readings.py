@@ -1,7 +1,7 @@
-"""What readers said of a file, kept by its content: a second review asks models only about what changed.
+"""Findings of readers, stored by the content of the file, so that a second review asks models only about changes.
 
-A file counts as read before if the lines that a reader is shown of it, the lines taken out of it, the rules for it, the
-prompt of the reader and the models are the same. Messages of commits and callers may differ.
+A file counts as read before if these are the same: the lines shown to a reader, the removed lines, the rules for the
+file, the prompt of the reader and the models. Commit messages and callers may differ.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from chargehand.record.cache import Cache
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Finding, Outcome
 
-# Part of every key: raised when what is kept changes its form.
+# Part of every key: raised when the stored form changes.
 _FORM = "1"
-# The end of a source's name, where the number of a reader's task would be.
+# The end of a source name, in place of the number of a reader's task.
 BEFORE = "before"
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierReadings:
-    """Holds nothing: what cannot be read from the folder is read by a model again."""
+    """Earlier findings in a folder. Those that cannot be read from it are made by a model again."""
 
     folder: Path
     # The models, which are part of every key.
@@ -35,12 +35,12 @@ class EarlierReadings:
     prompts: Mapping[str, str]
 
     def key(self, reader: str, about: Iterable[JSON]) -> str:
-        """For what one reader is given of one file."""
+        """The key for the parts of one file that one reader gets."""
         packed = json.dumps([_FORM, self.models, reader, self.prompts.get(reader, ""), *about])
         return f"reading/{hashlib.sha256(packed.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
     def recall(self, keys: Iterable[str]) -> dict[str, list[dict[str, JSON]]]:
-        """Key -> the findings as JSON, of those that are kept."""
+        """Key -> the stored findings as JSON."""
         found: dict[str, list[dict[str, JSON]]] = {}
         for key, packed in Cache(self.folder).get(keys).items():
             try:
@@ -51,7 +51,7 @@ class EarlierReadings:
 
 
 def keep_readings(folder: Path, outcomes: Iterable[Outcome], keys: Mapping[str, Mapping[str, str]]) -> None:
-    """Keep what the tasks found, by file. `keys` is task -> path -> key. A task that is not whole keeps nothing."""
+    """Store the findings of tasks by file. `keys` is task -> path -> key. Incomplete tasks are not stored."""
     entries: dict[str, bytes] = {}
     for outcome in outcomes:
         if not outcome.ok or outcome.partial or outcome.gaps:

@@ -23,24 +23,24 @@ from chargehand.values.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What was reviewed and what came of it. `all`: what is left out is shown too."""
+    """What was reviewed, and the result. `all`: findings that were left out are shown too."""
 
     report: Report
     selection: Selection
     change: Change
     source: SourceLines
     all: bool = False
-    # Language -> how many files no analyzer knew, and whether models read them.
+    # Language -> number of files without an analyzer; and whether models read them.
     unanalysed: Mapping[str, int] = field(default_factory=dict[str, int])
     models: bool = False
-    # Why no run was made, in a sentence; None where one was.
+    # A sentence why no run was made; None if one was.
     nothing: str | None = None
-    # The severity at which a shown finding makes the review fail.
+    # The lowest severity at which a shown finding makes the review fail.
     fail_on: Severity | None = None
 
     @property
     def failed_gate(self) -> str | None:
-        """Which findings make the review fail, in a sentence; None where there are none."""
+        """A sentence about the findings that make the review fail; None if there are none."""
         count = 0 if self.fail_on is None else self.selection.at_least(self.fail_on)
         return f"{several(count, 'finding')} as severe as {self.fail_on}, or more." if count else None
 
@@ -69,7 +69,7 @@ def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, 
 
 
 def as_json(report: Report, redactor: Redactor) -> str:
-    """The report. Answer, findings and data lose only certain secrets, the other fields also what may be one."""
+    """The report. Only certain secrets are removed from answer, findings and data; elsewhere possible ones too."""
     whole = report.to_json()
     kept = {name: redactor.redact_delivered(whole[name]) for name in ("answer", "findings", "data") if name in whole}
     return _document(redactor.json({**whole, **dict.fromkeys(kept)}) | kept)

@@ -1,4 +1,4 @@
-"""A revision, what is staged, or what pre-commit runs a hook on -> the change to review."""
+"""A revision, staged files, or the files that pre-commit gives to a hook -> the change to review."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLAGS = (
 
 
 def read_diff(path: Path, base: str) -> Change:
-    """What differs between the merge base of BASE and HEAD and the work tree, files not added yet included."""
+    """The difference between the merge base of BASE and HEAD and the work tree, with files not added yet."""
     root, inside = _repository(path, "a diff")
     commit = _merge_base(root, base, "HEAD")
     try:
@@ -41,7 +41,7 @@ def read_diff(path: Path, base: str) -> Change:
 
 
 def read_staged(path: Path, keep: Path) -> Change:
-    """What the next commit will change, from the index alone; files whose work tree differs are kept under `keep`."""
+    """The change of the next commit, from the index alone. Files that differ in the work tree are copied to `keep`."""
     root, inside = _repository(path, "what is staged")
     head: str | None = None
     try:
@@ -60,7 +60,7 @@ def read_staged(path: Path, keep: Path) -> Change:
 
 
 def read_range(path: Path, base: str, tip: str, keep: Path) -> Change:
-    """What TIP changed since its merge base with BASE; files whose work tree differs from TIP are kept under `keep`."""
+    """What TIP changed since its merge base with BASE. Files that differ in the work tree are copied to `keep`."""
     root, inside = _repository(path, "A range of commits")
     commit = _merge_base(root, base, tip)
     try:
@@ -75,8 +75,8 @@ def read_range(path: Path, base: str, tip: str, keep: Path) -> Change:
 def read_hooked(path: Path, keep: Path, environment: Mapping[str, str]) -> Change:
     """What is staged, unless pre-commit runs the hook on something else.
 
-    With `--from-ref` it names the range in variables. It starts no hook that has no file to look at: where nothing is
-    staged, all files are meant.
+    With `--from-ref`, pre-commit gives the range in variables. It starts a hook only if there are files to check, so if
+    nothing is staged, all files are meant.
     """
     if base := environment.get("PRE_COMMIT_FROM_REF"):
         return read_range(path, base, environment.get("PRE_COMMIT_TO_REF") or "HEAD", keep)
@@ -97,7 +97,7 @@ def _change_on_record(
     blobs: str,
     index: str | None,
 ) -> Change:
-    """A change to what git has on record, in place where the work tree is the same."""
+    """A change between recorded versions, read in place if the work tree is the same."""
     changed, gone = _changed_lines(root, patches, inside), _deleted_files(patches, inside)
     beside = beside_removed(patches)
     if differ.isdisjoint(changed):
@@ -110,15 +110,15 @@ def _change_on_record(
 
 
 def _differ(root: Path, what: tuple[str, ...], index: str | None) -> set[str]:
-    """Files of the work tree that are not as they are on record."""
+    """Files of the work tree that differ from the recorded version."""
     flags = (*PLAIN, "--name-only", "--no-relative", "-z")
     return set(names_in(git.ask(root, "diff", *flags, *what, "--", index=index)))
 
 
 def _changed_lines(root: Path, patches: list[FilePatch], inside: str) -> dict[str, Ranges]:
-    """The lines that changed; all of a file that git will not compare.
+    """The changed lines; all lines of a file that git does not compare.
 
-    Where a file or a line was moved from is seen only in the whole tree: what lies outside goes afterwards.
+    Moves can be seen only in the whole tree, so files outside the path are removed afterwards.
     """
     changed = changed_lines([file for file in patches if not file.binary])
     changed |= {file.new: all_lines(root / file.new) for file in patches if file.binary and file.new is not None}
@@ -135,12 +135,12 @@ def _is_inside(name: str, folder: str) -> bool:
 
 
 def _patches(root: Path, what: tuple[str, ...], index: str | None = None) -> list[FilePatch]:
-    """What git says of every file. Text that the repository's attributes call binary is compared all the same."""
+    """The diff of every file. Text that the repository's attributes call binary is compared too."""
     files = _diff(root, *what, "--", index=index)
     hidden = [file for file in files if file.binary and file.new is not None and why_not(root, file.new) is None]
     for start in range(0, len(hidden), _AT_ONCE):
         part = hidden[start : start + _AT_ONCE]
-        # Both names of a file that was moved, so that it stays one.
+        # Both names of a moved file, so that it counts as one file.
         names = list(dict.fromkeys(name for file in part for name in (file.old, file.new) if name))
         known = {file.new: file for file in _diff(root, "--text", *what, "--", *names, index=index) if not file.binary}
         files = [known.get(file.new, file) if file in part else file for file in files]

@@ -18,14 +18,14 @@ from chargehand.trace.number_text import several
 
 
 def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
-    """What a patch writes. Files as they will be are kept under `keep`, unless the tree has them already."""
+    """The change of a patch. The patched files are written to `keep`, unless the tree already has them."""
     files, gaps = _confine(parse(text, name))
     root = _root(path, files)
     files = compose_series(files, partial(lines_of, root))
     hidden = [file.new for file in files if file.new is not None and file.binary]
     whole = [file for file in files if file.new is not None and not file.binary]
     taken = snapshot(root, whole, keep)
-    # Afterwards: a hunk goes where its lines are, whatever number it has.
+    # Only now, because hunks were moved to where their lines are.
     possible = [file for file in files if file.new not in taken.impossible]
     changed, beside = changed_lines(possible), beside_removed(possible)
     if taken.impossible:
@@ -42,7 +42,7 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
 
 
 def _root(path: Path, files: list[FilePatch]) -> Path:
-    """The folder the names start from: git writes them from the top of the work tree, wherever it is asked."""
+    """The folder that names are relative to: git writes them from the top of the work tree, wherever it is started."""
     folder, _ = place(path, tree=False)
     top = git.top(folder)
     names = [name for file in files for name in (file.old, file.new) if name is not None]
@@ -52,13 +52,13 @@ def _root(path: Path, files: list[FilePatch]) -> Path:
 
 
 def _count_known(root: Path, names: list[str]) -> tuple[int, int]:
-    """How many files are there, and how many of their folders."""
+    """How many of the files exist, and how many of their folders."""
     there = sum(os.path.lexists(root / name) for name in names)
     return there, sum("/" in name and os.path.isdir((root / name).parent) for name in names)
 
 
 def _confine(files: list[FilePatch]) -> tuple[list[FilePatch], list[str]]:
-    """Without files that lie outside of the tree."""
+    """The files inside the tree, and a sentence about the others."""
     inside = [file for file in files if all(_is_inside(name) for name in (file.old, file.new))]
     outside = len(files) - len(inside)
     refused = f"{several(outside, 'file')} of the patch outside of the tree: not reviewed."

@@ -12,7 +12,7 @@ _COMMANDS: dict[Severity, str] = {"critical": "error", "warning": "warning", "in
 
 
 def github(selection: Selection, gaps: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """One command per line. What could not be looked at, or was not analysed, is an annotation without a place."""
+    """One command per line. Code that could not be checked or was not analysed is an annotation without a place."""
     lines = [_annotation(each.finding) for each in selection.shown]
     lines += [f"::warning title={_property('chargehand: not reviewed')}::{_text(gap)}" for gap in gaps]
     lines += [f"::notice title={_property('chargehand: not analysed')}::{_text(note)}" for note in notes]
@@ -36,5 +36,5 @@ def _text(words: str) -> str:
 
 
 def _property(words: str) -> str:
-    r"""A tab, which text may hold, is spelled `\t`: GitHub knows no escape for it here."""
+    r"""A tab, which text may hold, is spelled `\t`: GitHub has no escape for it here."""
     return _text(words).replace("\t", "\\t").replace(":", "%3A").replace(",", "%2C")

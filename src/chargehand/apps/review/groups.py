@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def group_files(files: Mapping[str, int], largest: int, *, at_least: int = 1) -> tuple[tuple[str, ...], ...]:
-    """Neighbours stay together. A file larger than `largest` is a group of its own; no group is empty."""
+    """Neighbouring files stay together. A file larger than `largest` is its own group. No group is empty."""
     total = sum(files.values())
     count = max(-(-total // largest), at_least)
     share = max(total / count, 1)
@@ -26,7 +26,7 @@ def group_files(files: Mapping[str, int], largest: int, *, at_least: int = 1) ->
 
 
 def name_group(group: tuple[str, ...]) -> str:
-    """A group in a sentence."""
+    """A name for a group in sentences."""
     if len(group) == 1:
         return group[0]
     common = os.path.commonpath(group)

@@ -13,7 +13,7 @@ from chargehand.errors import UsageError
 
 
 def read_baseline(path: str) -> frozenset[str]:
-    """Raises UsageError unless the file is what `--format json` or `--format sarif` wrote."""
+    """Raises UsageError unless `--format json` or `--format sarif` wrote the file."""
     try:
         data: Any = from_json(Path(path).read_bytes())
     except OSError as error:

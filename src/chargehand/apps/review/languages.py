@@ -1,4 +1,4 @@
-"""Reviewed files -> how many there are of each language that no analyzer knows."""
+"""Reviewed files -> the number of files of each language without an analyzer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from chargehand.apps.review.analyzers.language_names import language
 from chargehand.apps.review.analyzers.linters import installed_languages
 
-# How many languages are counted apart.
+# How many languages are counted separately.
 _MOST = 20
-# Those of which each file is looked at, whatever is installed.
+# Languages whose files are always analysed, whatever is installed.
 ANALYSED = frozenset({"Python"})
 
 
 def count_unanalysed(files: Iterable[str], root: Path, *, trusted: bool = False) -> dict[str, int]:
-    """Language -> how many files, most first; of many the rest is `other`; prose and data, as "", come last."""
+    """Language -> number of files, most first. Of many languages the rest is `other`. Prose and data ("") come last."""
     counts = Counter(language(path, root) for path in files)
     rest = counts.pop("", 0)
     analysed = ANALYSED | installed_languages(root)
@@ -32,7 +32,7 @@ def count_unanalysed(files: Iterable[str], root: Path, *, trusted: bool = False)
 
 
 def unanalysed_sentences(counts: Mapping[str, int], *, models: bool) -> list[str]:
-    """What was not analysed, a sentence for each language; `models`: they have read the code."""
+    """A sentence for each language that was not analysed. `models`: models have read the code."""
     how = "only read by models and searched as text" if models else "only searched as text"
     found: list[str] = []
     for name, count in counts.items():

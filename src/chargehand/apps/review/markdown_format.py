@@ -49,7 +49,7 @@ def markdown(
 
 
 def _paragraphs(summary: str) -> list[str]:
-    """A model's words, as it set them."""
+    """The text of a model with its line breaks."""
     lines = show_controls(summary.strip())
     return [lines] if lines else []
 
@@ -71,14 +71,14 @@ def _entries(group: Iterable[Judged], source: SourceLines) -> Iterable[str]:
 
 
 def _diff(patch: str, source: SourceLines) -> str:
-    """A fenced block inside of a list, which no line of the patch can end."""
+    """A fenced block inside a list. No line of the patch can end it."""
     lines = [show_controls(source.hide(line)) for line in changed_text(patch)]
     fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall(r"`+", line)), 3)
     return "\n".join(f"  {line}" for line in (f"{fence}diff", *lines, fence))
 
 
 def _code(text: str) -> str:
-    """A code span that nothing in the text can end."""
+    """A code span. Nothing in the text can end it."""
     flat = show_controls(" ".join(text.split()))
     fence = "`" * (max(map(len, re.findall(r"`+", flat)), default=0) + 1)
     pad = " " if flat.startswith("`") or flat.endswith("`") else ""

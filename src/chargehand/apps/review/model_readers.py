@@ -10,7 +10,7 @@ from chargehand.apps.review.analyzers.source_files import decode_source, split
 from chargehand.apps.review.patch import Ranges
 
 GUIDELINES = "guideline-reader"
-# Says what a change is for; the readers get it.
+# The worker that says what a change is for; the readers get its answer.
 INTENT = "intent-reader"
 # Worker -> its lens, and what its task says it looks for.
 READERS: dict[str, tuple[Lens, str]] = {
@@ -21,7 +21,7 @@ READERS: dict[str, tuple[Lens, str]] = {
     GUIDELINES: ("comments", "Look for code that breaks a written rule of the project"),
     "test-reader": ("tests", "Look for changed behaviour whose failure no test would show"),
 }
-# Prose and data: the analyzers look at them, there is nothing in them for a reader of code.
+# Prose and data: analyzers check them, but readers of code do not need them.
 _NOT_CODE = frozenset(
     {".adoc", ".csv", ".ipynb", ".json", ".jsonl", ".lock", ".md", ".po", ".rst", ".svg", ".tsv", ".txt", ".xml"}
 )
@@ -31,7 +31,7 @@ _LONGEST_LINE = 400
 
 
 def excerpt(root: Path, path: str, changed: Ranges | None) -> str:
-    """The lines of a file with their numbers: all, or those around what changed; `...` replaces the others."""
+    """The lines of a file with their numbers: all, or those around changes; `...` replaces the others."""
     try:
         lines = split(decode_source((root / path).read_bytes()))
     except OSError:

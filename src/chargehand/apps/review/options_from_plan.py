@@ -11,7 +11,7 @@ from chargehand.values.plan import Plan
 
 
 def recall_from_plan(plan: Plan) -> ReviewApp | None:
-    """None for a plan of the team that no review made."""
+    """None for a plan that no review made."""
     contexts = list(_analyzer_contexts(plan))
     if not contexts or "review" not in contexts[0]:
         return None

@@ -1,4 +1,4 @@
-"""The text of a unified diff -> what it does to each file, or the line at which it is none."""
+"""The text of a unified diff -> its change of each file, or the line where it is not a unified diff."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from chargehand.errors import UsageError
 L = TypeVar("L")
 Ranges = tuple[tuple[int, int], ...]
 
-# No file has more lines; a number of thousands of digits is not even read.
+# No file has more lines. Larger numbers are not read at all.
 MOST_LINES = 1_000_000_000
 _HUNK = re.compile(r"@@ -(\d{1,10})(?:,(\d{1,10}))? \+(\d{1,10})(?:,(\d{1,10}))? @@")
 _COMBINED = re.compile(r"diff --(?:cc|combined) |@@@+ -\d")
-# What git writes before names: a/ and b/, or with diff.mnemonicPrefix letters for what is compared.
+# Prefixes of git before names: a/ and b/, or with diff.mnemonicPrefix other letters.
 _PREFIX = re.compile(r"[abciow12]/")
 _MOVES = {"rename from ": "old", "rename to ": "new", "copy from ": "old", "copy to ": "new"}
-# A name in quotes, to the quote that ends it: one after a backslash is part of the name.
+# A name in quotes, up to the closing quote. A quote after a backslash is part of the name.
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 @dataclass(slots=True)
 class Hunk:
-    """Lines from `old` on in the old file become the lines from `new` on in the new one; without their line ends."""
+    """Lines from `old` on in the old file become the lines from `new` on in the new one; without line ends."""
 
     old: int
     new: int
@@ -49,12 +49,12 @@ class Hunk:
 
 @dataclass(slots=True)
 class FilePatch:
-    """What is done to one file. `old` is None for a new file, `new` for one that is deleted."""
+    """The change of one file. `old` is None for a new file, `new` for one that is deleted."""
 
     old: str | None
     new: str | None
     binary: bool = False
-    # A copy of `old`, which stays.
+    # Whether it is a copy of `old`, which stays.
     copied: bool = False
     hunks: list[Hunk] = field(default_factory=list[Hunk])
     # The number of the line where it begins, and whether the names come from its header.
@@ -63,7 +63,7 @@ class FilePatch:
 
 
 def parse(text: str, name: str = "the patch") -> list[FilePatch]:
-    """Everything the patch does. UsageError with the line where it stops being a unified diff."""
+    """All changes of the patch. Raises UsageError with the line where it stops being a unified diff."""
     reader = _Reader(text.split("\n"), name)
     reader.read()
     if not reader.files and text.strip():
@@ -72,7 +72,7 @@ def parse(text: str, name: str = "the patch") -> list[FilePatch]:
 
 
 def ranges(numbers: Iterable[int]) -> Ranges:
-    """Ascending numbers as (first, last) of each run."""
+    """Ascending numbers as (first, last) of each consecutive group."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:
@@ -83,7 +83,7 @@ def ranges(numbers: Iterable[int]) -> Ranges:
 
 
 def fits(lines: Sequence[str], hunks: Sequence[Hunk], marks: str) -> bool:
-    """Whether every hunk's lines of that side are where it says."""
+    """Whether the lines of every hunk on that side are at their numbers."""
     for hunk in hunks:
         start = (hunk.new if "+" in marks else hunk.old) - 1
         side = hunk.side(marks)
@@ -93,7 +93,7 @@ def fits(lines: Sequence[str], hunks: Sequence[Hunk], marks: str) -> bool:
 
 
 def apply_hunks(lines: Sequence[L], hunks: Sequence[Hunk], added: Callable[[str], L]) -> list[L]:
-    """The lines after the hunks, which fit; `added` makes a line of the text that a hunk adds."""
+    """The lines after applying hunks that fit; `added` makes a line from the text that a hunk adds."""
     result: list[L] = []
     at = 0
     for hunk in hunks:
@@ -110,7 +110,7 @@ def apply_hunks(lines: Sequence[L], hunks: Sequence[Hunk], added: Callable[[str]
 
 
 class _Reader:
-    """Goes through the lines once."""
+    """Reads the lines in one pass."""
 
     def __init__(self, lines: Sequence[str], name: str) -> None:
         self._lines = lines
@@ -150,7 +150,7 @@ class _Reader:
             self._begin(*_strip_prefixes(old, new))
         else:
             bare = _strip_prefixes(old, new)
-            # The line above gave the names without prefixes: keep them where they fit.
+            # The line above gave the names without prefixes: keep them if they fit.
             file.old = file.old if _is_prefixed(old, file.old) else bare[0]
             file.new = file.new if _is_prefixed(new, file.new) else bare[1]
         self.files[-1].named = True
@@ -207,11 +207,11 @@ class _Reader:
 
 
 def _git_names(rest: str) -> tuple[str | None, str | None]:
-    """`a/x b/x`: the two names are equal but for renames, which say so in lines of their own."""
+    """`a/x b/x`: the two names are equal, except for renames, which have their own lines."""
     if quoted := _QUOTED.match(rest):
         return _strip_prefixes(_name(quoted[0]), _name(rest[quoted.end() + 1 :]))
     if rest.endswith('"'):
-        # A name without quotes around it has none inside.
+        # A name without quotes around it has no quotes inside.
         first, _, second = rest.partition(' "')
         return _strip_prefixes(_name(first), _name(f'"{second}'))
     middle = len(rest) // 2
@@ -223,7 +223,7 @@ def _git_names(rest: str) -> tuple[str | None, str | None]:
 
 def _name(written: str) -> str | None:
     """A path as written after ---, +++ or diff --git; None for /dev/null."""
-    # A tab ends a name with a space in it, also behind its quotes.
+    # A tab ends a name that contains a space, also after its quotes.
     quoted = _QUOTED.match(written)
     path = written.partition("\t")[0].rstrip("\r") if quoted is None else _unquote_name(quoted[0])
     return None if path == "/dev/null" else path

@@ -1,4 +1,4 @@
-"""Several patches to one file, one after the other -> one patch from what it was to what it becomes."""
+"""Several patches to one file, one after the other -> one patch from its first to its last version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Lines = Callable[[str], list[str] | None]
 
 
 def compose_series(files: Sequence[FilePatch], lines: Lines) -> list[FilePatch]:
-    """Each file once. `lines` gives a file of the tree, as it is before the series or after it."""
+    """The patches, each file once. `lines` reads a file of the tree, from before the series or after it."""
     if not _is_series(files):
         return list(files)
     chains: list[list[FilePatch]] = []
@@ -26,7 +26,7 @@ def compose_series(files: Sequence[FilePatch], lines: Lines) -> list[FilePatch]:
 
 
 def _is_series(files: Sequence[FilePatch]) -> bool:
-    """Whether a file is changed twice. In a single diff all names are of the same two moments, also when two swap."""
+    """Whether a file is changed twice. A single diff has each name once on each side, even if two files swap."""
     own = [file for file in files if not file.copied]
     names = Counter(file.new for file in own if file.new) | Counter(file.old for file in own if file.old)
     return any(count > 1 for count in names.values())
@@ -46,7 +46,7 @@ def _one(chain: list[FilePatch], lines: Lines) -> FilePatch:
 
 
 def _base(chain: list[FilePatch], lines: Lines) -> list[str] | None:
-    """The file before the first patch: as it is here, or with all of them taken back."""
+    """The file before the first patch: as in the tree, or with all patches reverted."""
     first, last = chain[0], chain[-1]
     before = [] if first.old is None else lines(first.old)
     if before is not None and _goes_through(before, chain):
@@ -73,8 +73,8 @@ def _goes_through(before: list[str], chain: list[FilePatch]) -> bool:
 
 
 def _hunks(base: list[str], chain: list[FilePatch]) -> list[Hunk]:
-    """From the base to the end of the chain, without context."""
-    # Each line with the line of the base it is; None for one that was added.
+    """The hunks from the base to the end of the chain, without context."""
+    # Each line with its line number in the base; None for an added line.
     now: list[tuple[int | None, str]] = list(enumerate(base))
     for file in chain:
         now = apply_hunks(now, file.hunks, lambda text: (None, text))

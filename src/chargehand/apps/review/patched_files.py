@@ -13,14 +13,14 @@ from chargehand.apps.review.patch import FilePatch, Hunk, apply_hunks, fits
 from chargehand.record.private_files import private_folder
 from chargehand.record.storage_errors import storage
 
-# What file systems allow, in bytes; the folder it is kept under comes on top.
+# Limits of file systems in bytes, without the folder of the copy.
 _LONGEST_PART = 255
 _LONGEST_NAME = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where the files are, those of which only the lines the patch shows are known, and those that cannot be."""
+    """The folder of the files, the files known only by the lines in the patch, and those that cannot be written."""
 
     root: Path
     fragments: frozenset[str]
@@ -28,10 +28,9 @@ class Snapshot:
 
 
 def snapshot(root: Path, files: Sequence[FilePatch], keep: Path) -> Snapshot:
-    """The tree itself where it has all files as the patch leaves them, else a copy of just those files under `keep`.
+    """The tree itself if it already has all patched files, else a copy of only these files under `keep`.
 
-    Hunks are renumbered to where they go. The copy is named by its content, so that a run that is resumed finds it
-    again.
+    Hunks are renumbered to where they apply. The copy is named by its content, so that a resumed run finds it again.
     """
     contents: dict[str, bytes] = {}
     fragments: set[str] = set()
@@ -60,7 +59,7 @@ def snapshot(root: Path, files: Sequence[FilePatch], keep: Path) -> Snapshot:
 
 
 def write_snapshot(contents: Mapping[str, bytes], keep: Path) -> set[str]:
-    """Write the files into their folder under `keep`; the names that no file there can have."""
+    """Write the files into their folder under `keep`. Returns the names that are not possible there."""
     folder = folder_of(contents, keep)
     impossible = {name for name in contents if _is_no_name(name, contents)}
     private_folder(folder)
@@ -81,7 +80,7 @@ def folder_of(contents: Mapping[str, bytes], keep: Path) -> Path:
 
 
 def _is_no_name(name: str, names: Mapping[str, bytes]) -> bool:
-    """Too long for a file system, or a file where another name needs a folder."""
+    """Whether the name is too long for a file system, or another name needs a folder in its place."""
     parts = name.split("/")
     above = ("/".join(parts[:count]) for count in range(1, len(parts)))
     return (
@@ -92,7 +91,7 @@ def _is_no_name(name: str, names: Mapping[str, bytes]) -> bool:
 
 
 def lines_of(root: Path, name: str) -> list[str] | None:
-    """The lines of a file inside of the tree as git counts them, without their ends; None when there is none."""
+    """The lines of a file inside the tree as git counts them, without their ends; None when there is none."""
     try:
         path = os.path.realpath(root / name)
         if os.path.commonpath([os.path.realpath(root), path]) != os.path.realpath(root) or not os.path.isfile(path):
@@ -105,7 +104,7 @@ def lines_of(root: Path, name: str) -> list[str] | None:
 
 
 def _renumber(hunks: Sequence[Hunk]) -> None:
-    """Give each hunk the place it goes to, whatever number the patch has for it."""
+    """Set the new line number of each hunk from its place, not from the patch."""
     shift = 0
     for hunk in hunks:
         hunk.new = hunk.old + shift
@@ -113,7 +112,7 @@ def _renumber(hunks: Sequence[Hunk]) -> None:
 
 
 def _visible_lines(hunks: Sequence[Hunk]) -> list[str]:
-    """The lines the patch shows, each at its number; what lies between is empty."""
+    """The lines in the patch, each at its number, with empty lines between them."""
     result: list[str] = []
     for hunk in hunks:
         result += [""] * (hunk.new - 1 - len(result))

@@ -1,7 +1,7 @@
-"""A change and a group of its files -> what readers need beside the code: removed lines, messages, callers, rules,
-earlier comments.
+"""A change and a group of its files -> what readers need in addition to the code: removed lines, messages, callers,
+rules, earlier comments.
 
-All of it is bounded, and all of it is data of the repository: a reader is told not to obey it.
+All parts are limited in size, and all are data of the repository: the prompt tells readers not to obey them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MOST_REMOVED = 8_000
 MOST_MESSAGES = 4_000
 MOST_RULES = 12_000
 MOST_COMMENTS = 4_000
-# Functions whose callers are looked up, callers shown of each, and characters of a line.
+# The most functions to look up callers for, callers of each, and characters of a line.
 MOST_FUNCTIONS = 8
 MOST_CALLERS = 5
 LONGEST_LINE = 200
-# A shorter name is found everywhere.
+# A shorter name would be found everywhere.
 LEAST_NAME = 4
 _LARGEST = 5_000_000
 _LARGEST_DIFF = 50_000_000
 
 
 def context_beside(change: Change, group: Iterable[str]) -> dict[str, JSON]:
-    """Only what there is: nothing for a tree, or for a patch without its repository."""
+    """The parts that exist: none for a whole tree, or for a patch without its repository."""
     if change.base is None or not change.in_place:
         return {}
     names = list(group)
@@ -49,7 +49,7 @@ def context_beside(change: Change, group: Iterable[str]) -> dict[str, JSON]:
 
 
 def nearest_rules(root: Path, group: Iterable[str]) -> dict[str, str]:
-    """The written rules for the files of a group, by file: those of a nearer folder first, then up to the root."""
+    """The written rules for the files of a group, by file: rules of the nearest folder first, then up to the root."""
     folders: dict[str, None] = {}
     for path in group:
         folders.update(dict.fromkeys(str(parent) for parent in PurePosixPath(path).parents))
@@ -70,7 +70,7 @@ def nearest_rules(root: Path, group: Iterable[str]) -> dict[str, str]:
 
 
 def removed_lines(change: Change) -> dict[str, str]:
-    """Path -> the lines that the change took out, each with the number it had; only where git can be asked."""
+    """Path -> the lines that the change removed, each with its old number; only with a git repository."""
     if change.base is None or not change.in_place:
         return {}
     flags = (*PLAIN, "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "-M", "-U0")
@@ -95,7 +95,7 @@ def _taken_out(file: FilePatch) -> str:
 
 
 def comments_on(group: Iterable[str], pr_comments: str | None) -> dict[str, list[str]]:
-    """Path -> what earlier reviews said about files of a group, each with its line."""
+    """Path -> earlier review comments about files of a group, each with its line."""
     found: dict[str, list[str]] = {}
     left = MOST_COMMENTS
     names = set(group)
@@ -108,7 +108,7 @@ def comments_on(group: Iterable[str], pr_comments: str | None) -> dict[str, list
 
 
 def _messages(change: Change) -> str:
-    """What the commits of the change say, newest first."""
+    """The messages of the commits of the change, newest first."""
     try:
         said = git.ask(change.root, "log", "--no-merges", "--format=%B", f"{change.base}..HEAD", "--")
     except git.GitFailed:

@@ -1,4 +1,4 @@
-"""A change -> the tasks of the models that read it: first what it intends, then a reader for each lens and group."""
+"""A change -> the tasks of the models that read it: first its intent, then a reader for each lens and group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chargehand.apps.review.reader_context import comments_on, context_beside, n
 from chargehand.values.base import JSON
 from chargehand.values.plan import Task
 
-# Characters of source a model's task gets: some 13,000 tokens, which leaves room in a window of 32,000.
+# Characters of source for one task of a model: about 13,000 tokens, which leaves room in a window of 32,000.
 LARGEST_READING = 40_000
 # More groups than this are not read by models: the analyzers still see everything.
 MOST_READINGS = 12
@@ -24,9 +24,9 @@ KNOWN = "earlier-readings"
 @dataclass(frozen=True, slots=True)
 class ReadingPlan:
     tasks: tuple[Task, ...] = ()
-    # Task -> path -> the key under which what it says of the file is kept.
+    # Task -> path -> the key under which its findings about the file are stored.
     keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, dict[str, str]])
-    # How many files models read in an earlier review, and how many they do not get to read: there are too many.
+    # The number of files that models read in an earlier review, and of files that are too many for models.
     known: int = 0
     unread: int = 0
 
@@ -36,7 +36,7 @@ def plan_readings(
 ) -> ReadingPlan:
     """One task per reader and group of files; each sees its group and its lens, and nothing else.
 
-    All groups of a reader come before the next reader: by then the provider has each group in its prompt cache.
+    All groups of a reader come before the next reader, so that the provider then has each group in its prompt cache.
     """
     removed = removed_lines(change)
     codes = {path: excerpt(change.root, path, _seen_ranges(change, path)) for path in change.files if is_code(path)}
@@ -76,7 +76,7 @@ def _readings(
         code = {path: codes[path] for path in group}
         contexts.append({"code": code, "changed": changed, **{name: part for name, part in beside.items() if part}})
     if change.changed is not None and contexts:
-        # The same context as the readers of the first group have: the provider keeps it for them.
+        # The same context as for the readers of the first group, so that the provider can cache it.
         yield Task(
             id=INTENT,
             worker=INTENT,
@@ -103,7 +103,7 @@ def _readings(
 def _recall_task(
     change: Change, codes: Mapping[str, str], removed: Mapping[str, str], found: list[dict[str, JSON]]
 ) -> Task:
-    """What readers said of the same content before. The code is there for the scorer."""
+    """A task with earlier findings about the same content. The code is included for the scorer."""
     changed = None if change.changed is None else {path: _pairs(_seen_ranges(change, path)) for path in codes}
     context: dict[str, JSON] = {
         "root": str(change.root),
@@ -135,7 +135,7 @@ def _keys(
 
 
 def _seen_ranges(change: Change, path: str) -> Ranges | None:
-    """The lines that were written and those beside lines that were taken out; None when whole files are read."""
+    """The written lines and the lines next to removed ones; None if whole files are read."""
     if change.changed is None:
         return None
     return tuple(sorted({*change.changed.get(path, ()), *change.beside_removed.get(path, ())}))

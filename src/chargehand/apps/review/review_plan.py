@@ -23,11 +23,11 @@ from chargehand.values.report import Gap
 from chargehand.values.request import Subject
 from chargehand.workers.analyzer import name_files
 
-# Bytes of source one analyzer's task gets: some 60,000 lines, which its tools read in a second or two.
+# Bytes of source for one analyzer task: about 60,000 lines, which its tools read in a second or two.
 LARGEST_GROUP = 2_000_000
-# bandit is ten times slower: its work is shared between the cores, in as few groups as that takes.
+# bandit is ten times slower: its work is shared between the cores, in as few groups as possible.
 SMALLER_GROUPS: dict[Lens, int] = {"security": 800_000}
-# Less than some 2,000 lines are not worth starting the tools twice.
+# For fewer than about 2,000 lines it is not worth starting the tools twice.
 LEAST_SPLIT = 80_000
 # Characters of comments on earlier changes that a planner gets.
 MOST_NOTES = 8_000
@@ -52,9 +52,9 @@ def make_review_plan(
     readings: ReadingPlan | None = None,
     trusted: bool = False,
 ) -> Plan:
-    """The plan. `model`: also with readers; `readings` are theirs where they are planned already.
+    """The plan. `model`: with readers too; `readings` are their tasks if already planned.
 
-    `trusted`: linters that run code of the project may look at it.
+    `trusted`: linters that run code of the project may check it.
     """
     if model and readings is None:
         readings = plan_readings(change, pr_comments=pr_comments)
@@ -69,7 +69,7 @@ def make_review_plan(
 
 
 def subject(plan: Plan, change: Change, pr_comments: str | None = None) -> Subject:
-    """What a planner that may add tasks gets: the files of the readers, without their lines."""
+    """The input for a planner that may add tasks: the files of the readers, without their lines."""
     contexts = [task.context for task in plan.tasks if task.worker in READERS]
     files: dict[str, JSON] = {}
     for path in dict.fromkeys(path for context in contexts for path in context["code"]):
@@ -80,7 +80,7 @@ def subject(plan: Plan, change: Change, pr_comments: str | None = None) -> Subje
 
 
 def unable(change: Change) -> tuple[str, ...]:
-    """What could not be looked at because a patch shows less than a tree, in sentences."""
+    """Sentences about what could not be checked because a patch shows less than a tree."""
     notes: list[str] = []
     if not change.in_place:
         names = " and ".join(name for name, each in ANALYZERS.items() if each.whole_tree)
@@ -92,7 +92,7 @@ def unable(change: Change) -> tuple[str, ...]:
 
 
 def unreviewed_gaps(change: Change) -> tuple[Gap, ...]:
-    """What of the change could not be reviewed as it should be."""
+    """The parts of the change that could not be reviewed properly."""
     found = [Gap(reason=reason) for reason in change.gaps]
     code = [name for name in sorted(change.fragments) if is_python(name, change.root)]
     if code:
@@ -129,7 +129,7 @@ def _analyses(change: Change, pr_comments: str | None, *, trusted: bool) -> Iter
 def _shared_work(
     lens: Lens, names: tuple[str, ...], files: Mapping[str, int]
 ) -> Iterable[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Which analyzers get which files: those that need all files together get them, the others one group each time."""
+    """Which analyzers get which files: those that need all files get them together, the others get one group each."""
     groups = _groups(lens, files)
     apart = tuple(name for name in names if ANALYZERS[name].per_file)
     if len(groups) == 1 or not apart:
@@ -141,8 +141,8 @@ def _shared_work(
 
 
 def _shares(names: tuple[str, ...], change: Change) -> Iterable[tuple[tuple[str, ...], dict[str, int]]]:
-    """Which of a lens's analyzers look at which files: of a fragment only those that need no whole file."""
-    # Beside a patch that is not applied there is no tree, only its files.
+    """Which analyzers of a lens check which files. A fragment gets only analyzers that do not need whole files."""
+    # For a patch that is not applied there is no tree, only the files of the patch.
     able = tuple(name for name in names if change.in_place or not ANALYZERS[name].whole_tree)
     any_text = tuple(name for name in able if ANALYZERS[name].languages is None)
     whole = {path: size for path, size in change.files.items() if path not in change.fragments}

@@ -32,10 +32,10 @@ def view(
     unread: int = 0,
     known: int = 0,
 ) -> Report:
-    """`findings` are those shown. `written`: the answer is a model's words, and is kept above them.
+    """`findings` are the shown ones. `written`: a model wrote the answer, which is kept above them.
 
     `brief`: the answer is this text and the number of findings, for a page that lists findings and gaps itself.
-    `unread` files are too many for models, `known` ones they have read before.
+    `unread` files are too many for models; models have read `known` files before.
     """
     missing = unchecked_of(report.outcomes)
     gaps = gaps_of(report, missing)
@@ -71,7 +71,7 @@ def view(
 
 def _notes_of_report(report: Report, *, written: bool, unread: int, known: int) -> Iterator[str]:
     yield from notes_of(report.outcomes)
-    # That no model wrote the answer is as it should be where none was named.
+    # Without a model in the settings it is normal that no model wrote the answer.
     yield from (note for note in report.notes if written or not note.startswith("No model "))
     if known:
         yield f"Not read by models again, as an earlier review has it: {several(known, 'file')}."
@@ -96,7 +96,7 @@ def nothing(change: Change, why: str) -> Report:
 
 
 def gaps_of(report: Report, unchecked: Mapping[str, Mapping[str, str]]) -> tuple[Gap, ...]:
-    """One for each cause, in the words of what went wrong: a tool that is missing is missing in four lenses."""
+    """One gap for each cause, with the message of the error: a missing tool is missing in four lenses."""
     faults = {outcome.task: outcome.error.message for outcome in report.outcomes if outcome.error is not None}
     # The same files are in the tasks of several lenses.
     own = {(gap.task, gap.reason) for outcome in report.outcomes for gap in outcome.gaps}
@@ -124,7 +124,7 @@ def _merge_gaps(cause: str, gaps: Sequence[Gap]) -> Gap:
 
 
 def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
-    """How much was known before, and what the analyzers could not look at."""
+    """How much was known before, and what the analyzers could not check."""
     looks = reused = 0
     notes: list[str] = []
     for outcome in outcomes:

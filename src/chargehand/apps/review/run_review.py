@@ -43,7 +43,7 @@ from chargehand.values.request import AppRun
 from chargehand.values.status_words import FINISHED
 
 NAME = "review"
-# Longer comments are cut: they go into the record whole.
+# Longer comments are cut, because they are recorded in full.
 MOST_COMMENTS = 500_000
 
 
@@ -76,7 +76,7 @@ async def run(
     check_one_change(diff=diff, patch=patch, staged=staged)
     door = make_supervisor(NAME, model, home, settings)
     has_model = door.settings.has_model
-    # git is asked, and thousands of files are read.
+    # In a thread: it calls git and reads thousands of files.
     change = await asyncio.to_thread(
         _read_change, Path(path), diff, patch, patch_name, Path(door.settings.home), staged=staged
     )
@@ -112,7 +112,7 @@ async def run(
         door.run,
         plan.goal,
         plan=plan,
-        # Where models read nothing new, a planner has nothing to add.
+        # If models read nothing new, a planner has nothing to add.
         subject=subject(plan, change, comments) if any(task.worker in READERS for task in plan.tasks) else None,
         gaps=unreviewed_gaps(change),
         app=AppRun(name=NAME, options=options.to_json()),
@@ -131,7 +131,7 @@ def _cache_of(door: Supervisor) -> Path:
 
 
 def check_one_change(*, diff: str | None, patch: str | None, staged: bool, dashes: str = "") -> None:
-    """UsageError when more than one change is asked for; `patch` may be a text or the name of a file."""
+    """Raises UsageError if more than one change is given; `patch` may be a text or the name of a file."""
     changes = {"diff": diff is not None, "patch": patch is not None, "staged": staged}
     given = [f"{dashes}{name}" for name, is_given in changes.items() if is_given]
     if len(given) > 1:
@@ -141,7 +141,7 @@ def check_one_change(*, diff: str | None, patch: str | None, staged: bool, dashe
 async def plan_review(
     path: str | Path = ".", *, model: str | ModelClient | None = None, notify: Notify | None = None
 ) -> Plan:
-    """The plan of a review of a folder, with what a planner adds to it; `notify` is called if that is nothing."""
+    """The plan of a review of a folder, with the tasks that a planner adds; `notify` is called if it adds none."""
     door = make_supervisor(NAME, model)
     change = await asyncio.to_thread(read_tree, Path(path))
     if (why := change.nothing) is not None:
@@ -158,19 +158,19 @@ async def plan_review(
 
 
 def recall(options: JSON) -> ReviewApp:
-    """The app as the record of a review has it."""
+    """The app with the options in the record of a review."""
     return ReviewApp(ReviewOptions.model_validate(options))
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewApp:
-    """A review that began: its options, and the change where it is known in full."""
+    """A review that began: its options, and the change if it is fully known."""
 
     options: ReviewOptions
     change: Change | None = None
 
     async def follow(self, start: StartRun, **watch: Any) -> Review:
-        """The run, and its findings chosen. A run that has not ended has none to show yet."""
+        """The run with its selected findings. A run that has not ended has none yet."""
         try:
             report = await start(**watch)
         except RecordGone as error:
@@ -180,7 +180,7 @@ class ReviewApp:
         return await asyncio.to_thread(self._review, report)
 
     def show(self, report: Report, *, brief: bool = False) -> Report:
-        """As `review` showed it, though the files may have changed since."""
+        """The report as `review` showed it, although the files may have changed since."""
         return self._review(report, later=True, brief=brief).report
 
     def _review(self, report: Report, *, later: bool = False, brief: bool = False) -> Review:
@@ -229,7 +229,7 @@ def _read_change(
 
 
 async def _check_tools() -> None:
-    """Refuse to review without the tools that find most: each is tried, as it will be run."""
+    """Refuse a review without the most important tools: each tool is tried in the way it will run."""
     trials = {"ruff": ruff.try_out(), "bandit": run_analysis.try_out("bandit")}
     faults: list[str] = []
     for tool, fault in zip(trials, await asyncio.gather(*trials.values(), return_exceptions=True), strict=True):

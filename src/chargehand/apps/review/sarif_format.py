@@ -1,4 +1,4 @@
-"""Selected findings -> a SARIF 2.1.0 log, as code scanning services take it."""
+"""Selected findings -> a SARIF 2.1.0 log, for code scanning services."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LEVELS: dict[Severity, str] = {"critical": "error", "warning": "warning", "info
 
 
 def sarif(report: Report, selection: Selection, notes: Sequence[str] = (), *, all: bool) -> dict[str, Any]:
-    """One run of one tool. What was left out is in it only with `all`, as suppressed; what the baseline knew always.
-
-    So that one log can be the baseline of the next. `notes` are about what was not analysed.
+    """One run of one tool. Findings that were left out are included only with `all`, as suppressed. Findings in the
+    baseline are always included, so that one log can be the baseline of the next. `notes` are about what was not
+    analysed.
     """
     judged = [*selection.shown, *(selection.left_out if all else selection.known)]
     categories = list(dict.fromkeys(each.finding.category or "other" for each in judged))

@@ -1,4 +1,4 @@
-"""All findings of a review -> those worth showing, and for each of the others why it is not."""
+"""All findings of a review -> the findings worth showing, and the reason against each of the others."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from chargehand.synthesizer.merge_duplicates import merge_findings
 from chargehand.trace.number_text import several
 from chargehand.values.outcome import Finding, Severity
 
-# About what is no longer there: no line of the new version can be the one that changed.
+# About removed code: no line of the new version can be the changed one.
 _ABSENT = frozenset({"removed-check"})
 _KNOWN = "in the baseline"
-# So many findings of one category are shown of a file; of the critical ones all.
+# The most findings of one category to show in a file; critical findings are all shown.
 MOST_ALIKE = 5
 _ALIKE = f"like {MOST_ALIKE} shown of the same file"
-# Of a change, what only informs is counted, not listed: any linter says it, or everybody sees it. Not so a remark that
-# somebody made about this very place.
+# For a change, findings of severity `info` are only counted: any linter reports them, or everybody sees them. These
+# categories are listed: a person made the remark about this place.
 _LISTED = frozenset({"review-comment"})
 _SMALL = "small"
 _UNKNOWN = re.compile(r"Undefined name `(\w{3,})`")
 _FILES_ALIKE = 3
-# What is said of lines that were taken out: the line named is only where they were.
+# About removed lines: the given line is only the place where they were.
 _OF_THE_CHANGE = frozenset({"fixed-before", "commit-instruction"})
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A finding with its final confidence; `why` says why it is left out, None when it is shown."""
+    """A finding with its final confidence; `why` is the reason to leave it out, None if it is shown."""
 
     finding: Finding
     fingerprint: str
     why: str | None = None
-    # What the confidence rests on, to follow it in a line: `: bandit B608, -25 in test code`.
+    # The reasons for the confidence, in one line: `: bandit B608, -25 in test code`.
     reasons: str = ""
 
 
@@ -60,9 +60,9 @@ class Selection:
 
     @property
     def known(self) -> tuple[Judged, ...]:
-        """What the baseline knew, and what is only counted: it stays in what is saved.
+        """Findings in the baseline and findings that are only counted. They stay in saved reviews.
 
-        So one review can be the baseline of the next, and what is counted now does not come up later.
+        So one review can be the baseline of the next, and findings that are only counted now are not reported later.
         """
         return tuple(each for each in self.left_out if each.why in (_KNOWN, _ALIKE, _SMALL))
 
@@ -82,13 +82,13 @@ def select(
     later: bool = False,
     small: bool = False,
 ) -> Selection:
-    """By place, confidence, baseline and comments, in this order.
+    """Select by place, confidence, baseline and comments, in this order.
 
-    Sorted by file and line; what is reported twice is merged, and of many alike in a file the first are shown.
+    Findings are sorted by file and line. Duplicates are merged, and of many similar ones in a file the first are shown.
 
-    A finding in a file that is not reviewed, or on a line that does not exist, was invented: it is only counted, and so
-    is what a model reports without a place. `later`: the files may have changed since, so lines are not checked.
-    `small`: what is small is listed, too; of whole files it always is.
+    A finding in a file that is not reviewed, or on a line that does not exist, was invented: it is only counted. A
+    finding of a model without a place is only counted too. `later`: the files may have changed since, so lines are not
+    checked. `small`: small findings are listed too; in a review of whole files they always are.
     """
     tidy = [_tidy(finding, change.files) for finding in findings]
     real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
@@ -127,7 +127,7 @@ def select(
 
 
 def _put_in(findings: Iterable[Finding]) -> frozenset[str]:
-    """Names that several files use and none defines: a loader puts them there. Short ones are the same by chance."""
+    """Names that several files use and none defines: a loader adds them. Short names may be equal by chance."""
     paths: dict[str, set[str | None]] = {}
     for finding in findings:
         for name in _UNKNOWN.findall(finding.message):
@@ -136,7 +136,7 @@ def _put_in(findings: Iterable[Finding]) -> frozenset[str]:
 
 
 def is_small(finding: Finding) -> bool:
-    """Whether a finding of a change is only counted. What a model reports is not: it was rated."""
+    """Whether a finding of a change is only counted. Findings of a model are not: they were rated."""
     return (
         finding.severity == "info"
         and finding.category not in _LISTED
@@ -155,7 +155,7 @@ def _why_not(
 
 
 def _reasons(finding: Finding, confidence: int, *, written: bool | None) -> str:
-    """Which rules or readers say it, and what its place takes away or adds."""
+    """The rules or readers that report it, and what its place adds or subtracts."""
     rules = [source.replace(":", " ", 1) for source in finding.sources if ":" in source]
     readers = [source for source in finding.sources if _reader_of(source)]
     said = [", ".join((*rules, *readers))] if rules or readers else []
@@ -166,7 +166,7 @@ def _reasons(finding: Finding, confidence: int, *, written: bool | None) -> str:
 
 
 def _why_silent(finding: Finding, source: SourceLines, builtins: Collection[str]) -> str | None:
-    """Whether a comment in the code, or a list of names in the project's settings, says that it is meant so."""
+    """Why a comment in the code, or a list of names in the project's settings, silences it; None if nothing does."""
     for number in {finding.line, finding.end_line}:
         silenced = silenced_categories(source.line(finding.path, number))
         if EVERYTHING in silenced or finding.category in silenced:
@@ -178,7 +178,7 @@ def _why_silent(finding: Finding, source: SourceLines, builtins: Collection[str]
 
 def _is_there(finding: Finding, change: Change, source: SourceLines | None) -> bool:
     if finding.path is None:
-        # Only a tool, named as `tool:rule`, can mean the change as a whole: a model's place was invented.
+        # Only a tool, named as `tool:rule`, can report the change as a whole. A model must name a place.
         return not finding.sources or any(":" in source for source in finding.sources)
     if finding.path not in change.files:
         return False
@@ -199,14 +199,14 @@ def _is_written(finding: Finding, change: Change, extents: Extents) -> bool | No
     if finding.category in _OF_THE_CHANGE:
         return True
     if any(_reader_of(source) for source in finding.sources):
-        # A reader also sees what was taken out: it can only name a line beside it.
+        # A reader also sees removed lines, and can only name a line next to them.
         ranges = (*ranges, *change.beside_removed.get(finding.path, ()))
     start, end = extents.of(finding)
     return any(first <= end and start <= last for first, last in ranges)
 
 
 def _tidy(finding: Finding, files: Collection[str]) -> Finding:
-    """With a path as the tree has it and a category of the vocabulary: models have words of their own."""
+    """The finding with a path of the tree and a category of the vocabulary: models use their own words."""
     path = finding.path
     if path is not None and path not in files:
         path = path.replace("\\", "/").removeprefix("./")
@@ -217,7 +217,7 @@ def _tidy(finding: Finding, files: Collection[str]) -> Finding:
 
 
 def _generic(sources: Iterable[str]) -> str:
-    """The category for whatever else a lens finds, by the reader's task."""
+    """The category for other findings of a lens, by the reader's task."""
     for source in sources:
         if reader := _reader_of(source):
             return GENERIC[READERS[reader][0]]

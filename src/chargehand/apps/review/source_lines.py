@@ -1,4 +1,4 @@
-"""The reviewed files as lines, read once each: for excerpts and for fingerprints that outlive a shift of lines."""
+"""The reviewed files as lines, read once each: for excerpts, and for fingerprints that survive moved lines."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from pathlib import Path
 from chargehand.apps.review.analyzers.source_files import decode_source, split
 from chargehand.values.outcome import Finding
 
-# A secret in quotes up to its closing quote; elsewhere up to the next space, where a sign ended it that it may hold.
+# The rest of a secret after its redacted part: in quotes, up to the closing quote; elsewhere, after a sign that a
+# secret may contain, up to the next space.
 _REST = re.compile(
     r"""(?P<quote>["'`])(?P<mark>\[redacted[^\]]*\])(?:\\.|(?!(?P=quote)).)+|(?P<bare>\[redacted[^\]]*\])[,;&<>\\][^\s"'`]+"""
 )
 
 
 class SourceLines:
-    """The text of what is reviewed. `hide` takes out of a line what may be a secret."""
+    """The text of the reviewed files. `hide` removes possible secrets from a line."""
 
     def __init__(self, root: Path, hide: Callable[[str], str] = str) -> None:
         self.root = root
@@ -27,19 +28,19 @@ class SourceLines:
         self._lines = cache(self._read)
 
     def line_of(self, finding: Finding) -> str:
-        """The line of a finding as it may be printed: whatever it is about, the line may also hold a secret."""
-        # A value in quotes goes as a whole, wherever the pattern that knew it stopped.
+        """The line of a finding in a printable form: any line may also hold a secret."""
+        # A value in quotes is removed as a whole, even if the pattern matched only a part of it.
         return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self.hide(self.line(finding.path, finding.line)))
 
     def text(self, path: str) -> str:
         return "\n".join(self._lines(path))
 
     def count(self, path: str) -> int:
-        """How many lines a file has."""
+        """The number of lines of a file."""
         return len(self._lines(path))
 
     def line(self, path: str | None, number: int | None) -> str:
-        """One line without its end; empty where there is none."""
+        """One line without its end; empty if there is none."""
         if path is None or number is None or number < 1:
             return ""
         lines = self._lines(path)
@@ -53,9 +54,9 @@ class SourceLines:
 
 
 def fingerprints(findings: Iterable[Finding], source: SourceLines) -> list[str]:
-    """One for each finding: what is wrong, in which file, in which words of the code; not at which line number.
+    """A fingerprint for each finding: the problem, the file and the words of the code, without the line number.
 
-    The same words twice in a file are numbered, so that fixing one of them leaves the other known.
+    The same words twice in a file are numbered, so that the other stays known when one is fixed.
     """
     seen: Counter[str] = Counter()
     found: list[str] = []

@@ -15,14 +15,14 @@ Span = tuple[int, int]
 
 
 class Extents:
-    """Reads the source's files once each, and only those it is asked about."""
+    """Reads each needed file once."""
 
     def __init__(self, source: SourceLines) -> None:
         self._source = source
         self._known = cache(self._read)
 
     def of(self, finding: Finding) -> Span:
-        """The lines a finding is about, no further than its own statement, or the head of one that holds others."""
+        """The lines of a finding, limited to its own statement, or to the head of a compound statement."""
         line = finding.line or 1
         last = max(line, finding.end_line or line)
         if last == line or finding.path is None:
@@ -32,7 +32,7 @@ class Extents:
         return line, last if own is None else min(last, own[1])
 
     def join_findings(self, findings: Iterable[Finding]) -> list[Finding]:
-        """With the same lines for what different tools say of one call: one names its first line, one an argument."""
+        """The findings with the same lines for one call: one tool names its first line, another an argument."""
         said = list(findings)
         groups: dict[tuple[str, str, str], list[int]] = {}
         for number, finding in enumerate(said):
@@ -53,7 +53,7 @@ class Extents:
                 calls.setdefault(span, []).append(number)
         for own in calls.values():
             tools = [_tools(said[number]) for number in own]
-            # What one tool says twice of a call are two things.
+            # Two findings of one tool about a call are two problems.
             if len(own) == 2 and tools[0].isdisjoint(tools[1]):
                 line = min(said[number].line or 1 for number in own)
                 last = max(said[number].end_line or said[number].line or 1 for number in own)
@@ -67,7 +67,7 @@ class Extents:
         return _smallest(calls, line) or _smallest(heads, line)
 
     def _read(self, path: str) -> tuple[list[Span], list[Span]]:
-        """Calls of more than one line, and the statements without the blocks in them."""
+        """The lines of calls over several lines, and of statements without their blocks."""
         if not is_python(path, self._source.root) or (tree := Text(path, self._source.text(path)).tree) is None:
             return [], []
         calls: list[Span] = []

@@ -1,4 +1,4 @@
-"""What a review keeps on the record of its run: what it is a review of, and how its findings are chosen."""
+"""The options of a review in the record of its run: what is reviewed, and how findings are selected."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class ReviewOptions(Value):
     fail_on: Severity | None = None
     # Whether a model writes the answer.
     written: bool = False
-    # Where what readers say is kept, and task -> path -> its key there.
+    # The folder for findings of readers, and task -> path -> key in it.
     cache: str = ""
     reading_keys: dict[str, dict[str, str]] = Field(default_factory=dict)
-    # How many files models have read before, and how many they do not get to read.
+    # The number of files that models read before, and of files that are too many for them.
     known: int = 0
     unread: int = 0
-    # Whether linters that run code of the project may look at it.
+    # Whether linters that run code of the project may check it.
     trusted: bool = False
     # The change, as in Change.
     root: str
@@ -37,7 +37,7 @@ class ReviewOptions(Value):
     notes: tuple[str, ...] = ()
 
     def change(self) -> Change:
-        """Without what only the plan needs."""
+        """The change without the parts that only the plan needs."""
         return Change(
             Path(self.root),
             Path(self.home),

@@ -1,4 +1,4 @@
-"""Selected findings -> what a terminal shows: grouped by file, the line itself, severity as a word."""
+"""Selected findings -> text for a terminal: grouped by file, with the line of code and the severity as a word."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from chargehand.text.escaping import show_controls
 from chargehand.trace.number_text import several
 
 Paint = Callable[[str, str], str]
-# Of a line of code: how much is shown, how far in it begins, how much of it is marked.
+# For a line of code: the most characters shown, its indentation, the most characters marked.
 _LONGEST, _DEEPEST, _MARKED = 160, 24, 40
-# Where messages begin, and the margin of the lines below them.
+# The column of messages, and the margin of the lines below them.
 _MESSAGE, _MARGIN = 19, " " * 9
 _NARROWEST = 60
 
@@ -34,11 +34,11 @@ def text(
     paint: Paint,
     width: int | None,
 ) -> str:
-    """`missing`: title -> sentences about what was not looked at.
+    """`missing`: title -> sentences about what was not checked.
 
     `paint(words, style)` colours words, or leaves them. Styles are the severities, `path` and `dim`.
 
-    No line is longer than `width`, but for words that are, such as names of files; None sets no limit.
+    No line is longer than `width`, except for single long words such as file names; None sets no limit.
     """
     room = _Room(width)
     parts = [*_by_file(selection.shown, source, paint, room)]
@@ -54,7 +54,7 @@ def text(
 
 
 def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 0) -> str:
-    """How many findings there are and of what severity, and what was left out or could not be looked at."""
+    """How many findings there are and of what severity, and what was left out or could not be checked."""
     found = len(selection.shown)
     words = several(found, "finding") if found else "No findings"
     counts = Counter(each.finding.severity for each in selection.shown)
@@ -85,11 +85,11 @@ class _Room:
     def wrap_words(self, words: str, taken: int) -> list[str]:
         if self._width is None:
             return [words]
-        # A word stays whole: half of a secret would not be known for one.
+        # Words are not split: half of a secret would not be recognized.
         return textwrap.wrap(words, self._width - taken, break_long_words=False, break_on_hyphens=False) or [""]
 
     def beside(self, lines: list[str], words: str, taken: int) -> bool:
-        """Whether the words fit behind the last of the lines."""
+        """Whether the words fit at the end of the last line."""
         return self._width is None or taken + len(lines[-1]) + 2 + len(words) <= self._width
 
 
@@ -133,10 +133,10 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
 
 
 def _mark_place(judged: Judged, source: SourceLines, length: int) -> tuple[int, int]:
-    """How far into the shown code the mark begins, and how long it is: all of it where the columns are not known."""
+    """The start and length of the mark in the shown code; the whole code if the columns are not known."""
     finding = judged.finding
     line = source.line(finding.path, finding.line)
-    # What was hidden, or is shown in other characters, has other columns.
+    # Columns are not valid if text was hidden or is shown in other characters.
     is_same = _flat(source.line_of(finding).expandtabs(4)) == line.expandtabs(4)
     if finding.column is None or not is_same or finding.column > len(line):
         return 0, min(length, _MARKED)
@@ -151,7 +151,7 @@ def _mark_place(judged: Judged, source: SourceLines, length: int) -> tuple[int, 
 
 
 def _flat(words: str) -> str:
-    """On one line, and nothing in it that a terminal would obey."""
+    """The text on one line, without control characters for a terminal."""
     return show_controls(words.replace("\n", "⏎").replace("\t", "\\t"))
 
 

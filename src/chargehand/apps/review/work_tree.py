@@ -1,4 +1,4 @@
-"""Questions to git about a work tree, asked so that nothing the repository configures is run."""
+"""Calls of git about a work tree that run nothing the repository configures."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class GitFailed(UsageError):
 
 
 def ask(folder: Path, *args: str, largest: int | None = None, index: str | None = None) -> bytes:
-    """What git says. GitFailed with its own words when it does not know, or says more than `largest` bytes."""
+    """The output of git. Raises GitFailed with its message if it fails, or if the output exceeds `largest` bytes."""
     env = _without_filters(folder)
     return _ask(folder, args, env if index is None else {**env, "GIT_INDEX_FILE": index}, largest)
 
 
 def index(folder: Path) -> str | None:
-    """The index of the commit a hook is asked about: `commit -a` has one of its own. None is the usual one."""
+    """The index of the commit for which a hook runs: `commit -a` has its own. None means the usual index."""
     named = os.environ.get("GIT_INDEX_FILE")
     if not named:
         return None
@@ -35,9 +35,9 @@ def index(folder: Path) -> str | None:
 
 
 def top(folder: Path) -> Path | None:
-    """The work tree the folder is in; None where there is none, or no git.
+    """The work tree that contains the folder; None if there is none, or no git.
 
-    A repository may say that its work tree is elsewhere: that has no `.git` of its own, or is not around the folder.
+    A repository may name another work tree: that one has no `.git`, or does not contain the folder, and is not used.
     """
     try:
         said = _ask(folder, ("rev-parse", "--show-toplevel"), {}, None)
@@ -51,9 +51,9 @@ def top(folder: Path) -> Path | None:
 
 @cache
 def _without_filters(folder: Path) -> dict[str, str]:
-    """Settings that empty every filter the repository defines: git would run them on files of the work tree.
+    """Settings that empty every filter of the repository: git would run them on files of the work tree.
 
-    Given as variables, because a filter's name may hold any character.
+    They are variables, because the name of a filter may contain any character.
     """
     try:
         said = _ask(folder, ("config", "--null", "--name-only", "--get-regexp", r"^filter\."), {}, None)

@@ -1,4 +1,4 @@
-"""A scope of files becomes findings: one analyzer per tool and lens, none of which imports or runs what it reads.
+"""A scope of files becomes findings: one analyzer per tool and lens. No analyzer imports or runs what it reads.
 
 Importing this package imports no analyzer: each is loaded when it runs.
 """
@@ -84,7 +84,7 @@ def _analyzer(
 
 
 async def _recall(scope: Scope) -> AnalyzerResult:
-    """What readers said before, which the task brings along."""
+    """Findings of readers from an earlier review, which are in the options of the task."""
     from chargehand.values.outcome import Finding
 
     told = cast("list[Any]", scope.options.get("findings") or [])

@@ -1,7 +1,7 @@
 """bandit's tests over files, as hits: through its Python interface, so no configuration or baseline is looked for.
 
 `# nosec` in the code is respected, and so is ruff's `# noqa: S...` for the same test. Tests that only report an import
-or an assertion are left out: they say nothing about how it is used. So are those that another lens has.
+or an assertion are left out: they say nothing about its use. Tests that another lens has are left out too.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SKIPPED = (
     *("B401", "B402", "B403", "B404", "B405", "B406", "B407", "B408", "B409", "B410", "B411", "B412", "B413", "B415"),
 )
 
-# Imported where they are used: both take long.
+# Imported only at use: both imports are slow.
 NEEDS = ("bandit.core.config", "bandit.core.manager")
-# bandit marks what it only suspects: SQL text that no call is seen to run, for one.
+# Taken off where bandit only suspects a problem, such as SQL text without a call that runs it.
 UNSURE = 20
 
 
 def examine(order: AnalysisOrder) -> Hits:
-    """The child's side: one manager for all files."""
+    """Runs in the child: one manager for all files."""
     logging.disable(logging.CRITICAL)
     from bandit.core import config, manager
 
@@ -62,7 +62,7 @@ def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:
         known = shapes.worth(code, issue.text, number, last)
     if known is None and issue.confidence == "LOW":
         known = max(0, categories.rule_of(rule, "security").confidence - UNSURE)
-    # bandit counts bytes from 0, and knows the end of one line only.
+    # bandit counts bytes from 0, and gives the end of a match only within one line.
     column = issue.col_offset + 1 if issue.col_offset >= 0 and lines and lines[number - 1].isascii() else None
     end_column = issue.end_col_offset + 1 if column and last == number and issue.end_col_offset > 0 else None
     minor = is_minor(code, path, text, shapes, number, last)

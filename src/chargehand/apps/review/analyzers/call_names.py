@@ -9,7 +9,7 @@ import ast
 
 
 def imported_names(tree: ast.Module) -> dict[str, str]:
-    """Names of the file -> what they are imported from."""
+    """Names in the file -> full names that they were imported from."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

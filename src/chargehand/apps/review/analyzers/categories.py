@@ -121,7 +121,7 @@ ADVICE: Mapping[str, str] = {
     "xss": "Leave autoescape on.",
 }
 
-# Where a rule without an entry of its own goes.
+# The category of a rule without its own entry.
 GENERIC: Mapping[Lens, str] = {
     "security": "security-issue",
     "bugs": "likely-bug",
@@ -151,7 +151,7 @@ def rule_of(code: str, lens: Lens) -> Rule:
 
 
 def findings(hits: Iterable[Hit], lens: Lens) -> tuple[Finding, ...]:
-    """The findings for hits, in the order of the files; of the same category on a line, the surest is kept."""
+    """The findings for hits, in the order of the files; for each line and category, only the surest."""
     found: dict[tuple[str, int, str], Finding] = {}
     for hit in sorted(hits, key=lambda hit: (hit.path, hit.line, hit.rule)):
         new = _finding(hit, lens)

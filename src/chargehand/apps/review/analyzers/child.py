@@ -21,7 +21,7 @@ START = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from chargehand.apps.review.analyzers.child import obey; obey(*sys.argv[2:])"
 )
-# Where the package is: the child may not look at PYTHONPATH.
+# The folder of the package, because the child ignores PYTHONPATH.
 HOME = str(Path(__file__).resolve().parents[4])
 MISSING = 66
 # The modules that run in a child; each has `examine(order)`.
@@ -40,14 +40,14 @@ def command(manner: Literal["alone", "standing"], *modules: str) -> list[str]:
 
 
 def obey(manner: str, parent: str, *modules: str) -> None:
-    """The child's side: answer one order and end, or one after the other until there are no more."""
+    """Runs in the child: answers one order and ends, or one after the other until there are no more."""
     _die_with(int(parent))
     # What a tool prints must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.setrecursionlimit(DEPTH)
     for module in modules:
-        with suppress(Exception):  # the order that needs it reports it
+        with suppress(Exception):  # an order that needs the module reports the error
             _load(module)
     if manner == "alone":
         try:

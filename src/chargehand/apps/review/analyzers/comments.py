@@ -21,7 +21,7 @@ ENTRY = re.compile(r"^[ ]*\\?\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:")
 NUMPY = re.compile(r"^(?P<indent>[ ]*)Parameters[ ]*\n[ ]*-{4,}[ ]*$", re.MULTILINE)
 NUMPY_ENTRY = re.compile(r"^[ ]*\\?\*{0,2}(\w+)\s*(?::.*)?$")
 
-# Many projects plan by TODO on purpose; FIXME, XXX and HACK say that something is wrong.
+# Many projects use TODO to plan work; FIXME, XXX and HACK say that something is wrong.
 PLAN = 55
 
 

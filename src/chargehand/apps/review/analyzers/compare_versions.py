@@ -1,7 +1,7 @@
-"""Python files as they were and as they are -> hits: what is gone from functions that are still there.
+"""Old and new versions of Python files -> hits: code that is gone from functions that still exist.
 
-Only the shape of the code is compared. A check counts as taken away when the rest of its function stayed and its
-condition is nowhere in the new files, so that moved and rewritten code is left alone. Runs in a child process.
+Only the shape of the code is compared. A check counts as removed if the rest of its function is unchanged and its
+condition is nowhere in the new files. So moved and rewritten code is not reported. Runs in a child process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_test
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Parameters that make a call safer: without them it waits for ever, trusts anybody or continues after a failure.
+# Parameters that make a call safer: without them a call may wait forever, trust anybody or ignore a failure.
 GUARDING = frozenset({"timeout", "verify", "check", "autoescape", "usedforsecurity"})
-# The share of a function's other statements that has to be as it was.
+# The share of the other statements of a function that must be unchanged.
 KEPT = 0.6
 _LONGEST_QUOTE = 80
 
@@ -67,7 +67,7 @@ def _find_removals(path: str, old: _Version, new: _Version, anywhere: Counter[st
         left = list(_guards(now))
         for text, node in _guards(function):
             if anywhere[text] >= 0 or not _is_fewer(left, _guards(function), type(node)):
-                continue  # it is somewhere else, or another took its place
+                continue  # it was moved, or another one replaces it
             if isinstance(node, ast.If):
                 message = f"`{name}` no longer stops when `{_short(text)}`."
                 yield Hit("removed:guard", path, now.lineno, message)
@@ -78,7 +78,7 @@ def _find_removals(path: str, old: _Version, new: _Version, anywhere: Counter[st
 
 
 def _removed_arguments(path: str, name: str, old: Function, new: Function) -> Iterator[Hit]:
-    """Arguments of calls that are still made, as often as before."""
+    """Arguments removed from calls that are made as often as before."""
     before, after = _calls(old), _calls(new)
     for called, calls in before.items():
         now = after.get(called, [])
@@ -86,14 +86,14 @@ def _removed_arguments(path: str, name: str, old: Function, new: Function) -> It
             continue
         had, have = (Counter(keyword for call in each for keyword in _keywords(call)) for each in (calls, now))
         if have - had:
-            continue  # another argument may do what it did
+            continue  # another argument may have the same purpose
         for keyword in sorted(GUARDING & (had - have).keys()):
             message = f"`{_short(called)}` in `{name}` is called without `{keyword}=` now."
             yield Hit("removed:argument", path, now[0].lineno, message)
 
 
 def _removed_tests(path: str, old: _Version, new: _Version) -> Iterator[Hit]:
-    """Tests that are gone while as many others did not come."""
+    """Removed tests, if fewer tests were added than removed."""
     gone = [name for name in old.functions if _is_test(name) and name not in new.functions]
     come = [name for name in new.functions if _is_test(name) and name not in old.functions]
     if len(gone) > len(come):
@@ -114,13 +114,13 @@ def _is_test(name: str) -> bool:
 
 
 def _is_mostly_kept(old: Function, new: Function) -> bool:
-    """Whether most of a function is as it was: it was changed, not written again."""
+    """Whether most of a function is unchanged: it was edited, not rewritten."""
     before, after = (Counter(_text(each) for each in _simple(function)) for function in (old, new))
     return sum((before & after).values()) >= KEPT * max(before.total(), 1)
 
 
 def _simple(function: Function) -> Iterator[ast.stmt]:
-    """Statements without others inside; those that only stop are part of their check."""
+    """Statements without other statements inside. Those that only stop are part of their check."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return | ast.Delete):
             yield node
@@ -137,7 +137,7 @@ def _is_fewer(left: Iterable[tuple[str, ast.AST]], there: Iterable[tuple[str, as
 
 
 def _guards_of(node: ast.AST) -> Iterator[str]:
-    """The condition under which it stops, or what it holds while it works."""
+    """The condition under which it stops, or the context manager that it holds."""
     match node:
         case ast.If(test=test, body=[*_, ast.Raise()], orelse=[]):
             yield _text(test)

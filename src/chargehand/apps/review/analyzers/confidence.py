@@ -1,11 +1,11 @@
-"""A finding's confidence as its place makes it: on a changed line or not, in test code or not.
+"""The confidence of a finding, adjusted by its place: on a changed line or not, in test code or not.
 
 A rule's own figure is its precision on the labelled corpus, rounded to what a reader can remember (`rules.py`). Then:
 
 - in test code, findings of security, performance and style lose 25: tests hold made-up passwords, run one query after
-  the other and repeat themselves on purpose; a known key, a syntax error or an undefined name is as wrong there;
-- off the changed lines of a diff, a finding loses 30: it was there before, so the change is not to blame;
-- on a changed line, notes to come back to (`todo`, `debug-leftover`) gain 20: they are part of this very change.
+  the other and repeat themselves on purpose; a known key, a syntax error or an undefined name is just as wrong there;
+- outside the changed lines of a diff, a finding loses 30: it existed before the change;
+- on a changed line, reminders (`todo`, `debug-leftover`) gain 20: they are part of this change.
 
 Agreement of independent tools is added by the synthesizer, which sees all findings of a place.
 """
@@ -21,7 +21,7 @@ TEST_CODE = 25
 UNCHANGED = 30
 NOTED = 20
 
-# As true in a test as anywhere else.
+# Just as true in a test as in other code.
 ANYWHERE = frozenset(
     {
         "syntax-error",

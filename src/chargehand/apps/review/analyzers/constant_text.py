@@ -1,7 +1,7 @@
-"""An expression -> whether its text is made of nothing but what the code itself says: literals, placeholders, numbers.
+"""An expression -> whether its text consists only of parts written in the code: literals, placeholders, numbers.
 
-A name is constant if everything that is bound to it, or added to it by a method, is. What another function does to a
-list that it is given is not followed.
+A name is constant if everything that is bound to it or added to it by a method is constant. Changes that another
+function makes to a list are not followed.
 
 Runs in a child process too: nothing here imports more than the standard library.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-# What they return says nothing that a database would obey.
+# Functions whose result cannot be a command to a database.
 NUMBERS = frozenset({"len", "int", "float", "round", "abs", "range"})
-# Methods that leave the list or table they are called on as it is.
+# Methods that do not change the list or table they are called on.
 _READING = frozenset({"copy", "count", "format", "get", "index", "items", "join", "keys", "values"})
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 
@@ -37,11 +37,11 @@ def is_text(node: ast.AST) -> bool:
 
 
 class Constants:
-    """The names of one file, given as its nodes, each with the node it is part of."""
+    """The names of one file. It is given the nodes of the file, each with its parent."""
 
     def __init__(self, parents: Mapping[ast.AST, ast.AST]) -> None:
         self._parents = parents
-        # Names that several functions share: they count as bound by the module.
+        # Names that several functions share count as bound by the module.
         self._shared = {name for node in parents if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names}
         self._values: dict[tuple[Scope | None, str], list[ast.expr | None]] = {}
         for node in parents:
@@ -68,7 +68,7 @@ class Constants:
             case ast.GeneratorExp(elt=part) | ast.ListComp(elt=part):
                 return self.holds(part)
             case ast.BinOp(left=ast.Constant(value=str()) | ast.List() | ast.Tuple() as text, op=ast.Mult()):
-                return self.holds(text)  # how often it is repeated does not matter
+                return self.holds(text)  # the number of repeats does not matter
             case ast.BinOp(left=left, op=ast.Add() | ast.Mod(), right=right) | ast.IfExp(body=left, orelse=right):
                 return self.holds(left) and self.holds(right)
             case ast.Call(func=ast.Name(id=name), args=args):
@@ -82,7 +82,7 @@ class Constants:
 
     def _is_constant(self, place: tuple[Scope | None, str]) -> bool:
         if place not in self._known:
-            # While it is looked up it is not a constant: what is made from itself is not followed.
+            # Not constant during its own lookup: a name that is made from itself is not followed.
             self._known[place] = False
             values = [*self._values.get(place, [None]), *self._added.get(place, ())]
             self._known[place] = all(value is not None and self.holds(value) for value in values)
@@ -94,7 +94,7 @@ class Constants:
         return None if isinstance(scope, ast.Module) or name in self._shared else scope
 
     def _place(self, node: ast.AST, name: str) -> tuple[Scope | None, str]:
-        """Where a name used at a node is bound: in the nearest function that binds it, or else in the module."""
+        """Where a name used at a node is bound: in the nearest function that binds it, else in the module."""
         scope = self._scope(node, name)
         while scope is not None and (scope, name) not in self._values:
             scope = self._scope(scope, name)
@@ -102,7 +102,7 @@ class Constants:
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
-    """Name and what a node binds to it; None for what is not known."""
+    """A name and the value that a node binds to it; None for an unknown value."""
     match node:
         case ast.Assign(targets=targets, value=value):
             for target in targets:
@@ -131,7 +131,7 @@ def _bound_to(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, a
     if isinstance(target, ast.Name):
         yield target.id, value
     else:
-        # Of `table[key]` neither name is bound.
+        # `table[key]` binds neither name.
         names = (each for each in ast.walk(target) if isinstance(each, ast.Name))
         yield from ((each.id, None) for each in names if isinstance(each.ctx, ast.Store))
 
@@ -141,7 +141,7 @@ def _element(many: ast.expr) -> ast.expr:
 
 
 def _additions(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
-    """Name of a list or table, and what is added to it."""
+    """The name of a list or table, and the value added to it."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=method), args=args, keywords=named):
             if method not in _READING:

@@ -1,4 +1,4 @@
-"""Comments that state a rule for the code beside them, where that code changed and the comment did not, as hits."""
+"""Comments that state a rule for the code next to them, as hits if the code changed and the comment did not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile
 
-# A comment is about its own line and this many lines below it.
+# A comment covers its own line and this many lines below it.
 REACH = 3
 COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*|\*|--|;)\s*(?P<text>\S.*)$")
 RULE = re.compile(
@@ -73,7 +73,7 @@ def _indentation(line: str) -> int:
 
 
 def _partner(named: str, path: str, order: AnalysisOrder) -> str | None:
-    """The file a comment names, from the root or beside it, if it exists and is not part of the change."""
+    """The file a comment names, from the root or its folder, if it exists and is not part of the change."""
     folder = path.rpartition("/")[0]
     for candidate in (named.removeprefix("./"), f"{folder}/{named}".lstrip("/")):
         inside = not candidate.startswith("/") and ".." not in candidate.split("/")

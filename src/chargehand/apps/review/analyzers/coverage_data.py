@@ -1,6 +1,6 @@
 """A file of coverage data (coverage.xml, lcov, .coverage) -> which lines of a file ran in tests and which did not.
 
-The file is the project's, so it is data of any shape: what cannot be read is None. Runs in a child process.
+The file comes from the project, so it may have any content: None if it cannot be read. Runs in a child process.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
-# Where tools write it, the more exact first.
+# The files that tools write, the most exact first.
 COVERAGE_FILES = ("coverage.xml", "lcov.info", "coverage.lcov", "coverage/lcov.info", ".coverage")
 _MOST_BYTES = 100 * 2**20
 
 
 class RecordedCoverage(NamedTuple):
-    """By path as the tool wrote it, line -> whether a test ran it."""
+    """For each path as the tool wrote it: line -> whether a test ran it."""
 
     name: str
     files: dict[str, dict[int, bool]]
-    # Whether lines that did not run are in it too.
+    # Whether the data also lists lines that did not run.
     whole: bool
 
     def lines_missed(self, path: str, lines: Iterable[int]) -> list[int] | None:
-        """Those of the lines that ran in no test; None when the file is not in the data.
+        """The given lines that no test ran; None when the file is not in the data.
 
-        Tools may name a file from another folder than the root.
+        Tools may name a file relative to another folder than the root.
         """
         alike = [path] if path in self.files else [each for each in self.files if _ends_alike(each, path)]
         if len(alike) != 1:
@@ -56,7 +56,7 @@ def read_coverage(path: Path, name: str) -> RecordedCoverage | None:
 
 
 def _read_xml(data: bytes) -> dict[str, dict[int, bool]]:
-    """Cobertura's format, as coverage.py writes it. Entities are refused: they could grow without end."""
+    """Cobertura's format, as coverage.py writes it. Entities are refused: they could expand without limit."""
     files: dict[str, dict[int, bool]] = {}
     lines: dict[int, bool] = {}
     parser = expat.ParserCreate()

@@ -23,12 +23,12 @@ from chargehand.apps.review.analyzers.source_files import (
 
 READ = (*PYTHON_SUFFIXES, ".toml", ".cfg")
 PRIVATE = re.compile(r"(?<!\w)_[A-Za-z0-9]\w*")
-# What may define a private name at the top level; only files with a name mentioned once are parsed.
+# Matches possible definitions of private names at the top level. Only files with a name mentioned once are parsed.
 DEFINED = re.compile(r"(?m)^(?:(?:async )?def |class )?(_[A-Za-z0-9]\w*)")
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
-    """Everything that may mention a name."""
+    """All files that may mention a name."""
     for path in tree_files(root, READ):
         yield path
         yield hash(path) or ""
@@ -73,7 +73,7 @@ def _find_unused(source: SourceFile, names: set[str]) -> Iterator[Hit]:
 
 
 def _private(tree: ast.Module | None) -> Iterator[tuple[str, ast.stmt, str]]:
-    """Private names of the top level; what is decorated is registered somewhere."""
+    """Private names of the top level, without decorated ones: a decorator may register them."""
     for node in tree.body if tree else ():
         match node:
             case ast.FunctionDef(name=name, decorator_list=[]) | ast.AsyncFunctionDef(name=name, decorator_list=[]):

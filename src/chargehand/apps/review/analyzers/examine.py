@@ -1,4 +1,4 @@
-"""A rule and the files of an order -> its hits, without those that a comment in the code silences."""
+"""A rule and the files of an order -> its hits, without hits that a comment in the code silences."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from chargehand.apps.review.analyzers.suppression import drop_silenced
 
 
 def examine_texts(order: AnalysisOrder, paths: Iterable[str], find: Callable[[SourceFile], Iterable[Hit]]) -> Hits:
-    """What `find` gives for each file that can be read."""
+    """The hits from `find` for each file that can be read."""
     reader = SourceReader(order.root)
     hits = [hit for source in reader.each(paths) for hit in drop_silenced(find(source), source.lines)]
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
 
 
 def examine_trees(order: AnalysisOrder, find: Callable[[SourceFile, ast.Module], Iterable[Hit]]) -> Hits:
-    """What `find` gives for each Python file that can be parsed."""
+    """The hits from `find` for each Python file that can be parsed."""
     reader = SourceReader(order.root)
     parsed = reader.parse_files(path for path in order.files if is_python(path, order.root))
     hits = [hit for source, tree in parsed for hit in drop_silenced(find(source, tree), source.lines)]

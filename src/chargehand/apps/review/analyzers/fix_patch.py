@@ -1,21 +1,21 @@
-"""A tool's edits of a file -> a unified diff of the lines that they change, as a reader can apply it."""
+"""A tool's edits of a file -> a unified diff of the changed lines that a reader can apply."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-# A patch over more lines is not a suggestion at a line any more.
+# A patch over more lines is too large to suggest at one line.
 MOST_LINES = 30
 
 
 def make_patch(path: str, lines: Sequence[str], edits: Sequence[dict[str, Any]]) -> str | None:
-    """One hunk, or None where there is nothing to show. Edits are in ruff's form: `content`, from `location` on."""
+    """One hunk, or None if there is nothing to show. Edits are in ruff's form: `content`, from `location` on."""
     spans = sorted((_place(each["location"]), _place(each["end_location"]), str(each["content"])) for each in edits)
     if not spans:
         return None
     first, last = spans[0][0][0], max(end[0] for _, end, _ in spans)
-    # An edit that takes a whole line ends at the beginning of the next.
+    # An edit of a whole line ends at the beginning of the next line.
     last = min(last, len(lines))
     if first > last or last - first >= MOST_LINES:
         return None
@@ -24,7 +24,7 @@ def make_patch(path: str, lines: Sequence[str], edits: Sequence[dict[str, Any]])
     for start, end, content in spans:
         begin, stop = _offset(lines, first, start), _offset(lines, first, end)
         if begin < at:
-            return None  # edits that overlap cannot be told apart
+            return None  # overlapping edits cannot be separated
         new += old[at:begin] + content.replace("\r\n", "\n")
         at = stop
     new += old[at:]
@@ -47,11 +47,11 @@ def _place(location: dict[str, int]) -> tuple[int, int]:
 
 
 def _offset(lines: Sequence[str], first: int, place: tuple[int, int]) -> int:
-    """Where a row and a column are in the text that begins with a line."""
+    """The offset of a row and column in the text that begins with the line `first`."""
     row, column = place
     return sum(len(line) + 1 for line in lines[first - 1 : row - 1]) + column - 1
 
 
 def changed_text(patch: str) -> list[str]:
-    """The lines of a patch that say what changes, without its head."""
+    """The lines of a patch after its header."""
     return [line for line in patch.split("\n")[3:] if line]

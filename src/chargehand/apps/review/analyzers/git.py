@@ -1,4 +1,4 @@
-"""A git command -> its output, with everything switched off that a repository can make git run.
+"""A git command -> its output. Everything that a repository can make git run is switched off.
 
 A command that looks at the working tree needs every filter emptied first (`review/work_tree.py`).
 """
@@ -23,7 +23,7 @@ OFF = (
     *("-c", "protocol.allow=never"),
     *("-c", "safe.bareRepository=explicit"),
     *("-c", "color.ui=false"),
-    # Files it may name elsewhere: one without an end would be read for ever.
+    # Settings that may name other files: git would read an endless file forever.
     *("-c", "diff.orderFile=/dev/null"),
     *("-c", "core.attributesFile=/dev/null"),
     *("-c", "mailmap.file=/dev/null"),
@@ -46,13 +46,13 @@ SECONDS = 60.0
 
 
 async def ask(root: Path, *arguments: str) -> str | None:
-    """What git answers; None when it says no (no repository, unknown revision or path)."""
+    """The output of git; None if git fails (no repository, unknown revision or path)."""
     answer = await ask_bytes(root, *arguments)
     return None if answer is None else answer.decode("utf-8", "surrogateescape")
 
 
 async def ask_bytes(root: Path, *arguments: str) -> bytes | None:
-    """The same for content of any encoding."""
+    """The same as bytes, for content of any encoding."""
     ended = await run(root, *arguments)
     if ended.code < 0:
         raise AnalyzerFailed(f"git {arguments[0]} was ended by signal {-ended.code}.")
@@ -60,15 +60,15 @@ async def ask_bytes(root: Path, *arguments: str) -> bytes | None:
 
 
 async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> ProcessResult:
-    """git in a folder; where the repository is follows from that alone, also inside of a hook."""
+    """Run git in a folder. Only the folder decides which repository is used, also inside a hook."""
     command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
     return await tool_process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)
 
 
 async def blame(root: Path, *arguments: str) -> str | None:
-    """What `git blame` answers; None also where the repository makes it read something endless instead of a file.
+    """The output of `git blame`; None also if a setting of the repository makes it read something that is not a file.
 
-    That setting is a list, which nothing given here can empty.
+    That setting is a list, which options cannot empty.
     """
     named = await ask(root, "config", "--null", "--type=path", "--get-all", "blame.ignoreRevsFile")
     paths = [root / name for name in (named or "").split("\0") if name]
@@ -82,6 +82,6 @@ async def is_repository(root: Path) -> bool:
 
 
 async def commit(root: Path, revision: str) -> str | None:
-    """The id of a commit by any name it has; None when there is none. A name cannot be taken for an option."""
+    """The id of a commit by any of its names; None if there is none. A name is never read as an option."""
     found = await ask(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     return found.strip() if found else None

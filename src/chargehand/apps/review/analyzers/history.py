@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens
 
 COMMITS = 200
-# Changed this often in this time, a file is where defects gather.
+# A file that changed this often in this time probably has more defects than others.
 HOT_CHANGES = 15
 HOT_MONTHS = 6
 FILES_AT_ONCE = 4
-# So many lines next to each other have to come back.
+# At least this many adjacent lines must come back.
 LEAST_BACK = 2
 # Prose and data, by their endings.
 DATA = (
     *(".cfg", ".csv", ".ini", ".json", ".lock", ".md", ".po"),
     *(".rst", ".svg", ".toml", ".txt", ".xml", ".yaml", ".yml"),
 )
-# A larger change is a move or a reformatting; its history is not worth the minutes.
+# A larger change is a move or a reformatting; reading its history takes minutes and finds little.
 MOST_FILES = 200
 FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug ?fix|hot-?fix|revert(?:s|ed)?|regression|rollback|cve-\d+)\b")
 NO_FIX = re.compile(
@@ -43,21 +43,21 @@ NO_FIX = re.compile(
 )
 PULL = re.compile(r"\(#(\d+)\)|Merge pull request #(\d+)")
 INSTRUCTION = re.compile(r"(?im)^.*\b(?:must not|do not|don't|never|always|be careful|important:|note:)\b.*$")
-# The confidence where only some of the lines are back that a fix took out.
+# The confidence if only some of the lines that a fix removed are back.
 IN_PART = 70
 TRIVIAL = re.compile(
     r"[\W_]*|(?:else|try|finally|pass|return|break|continue|end|then|fi|done)\W*|(?:from|import)\b.*"
-    # Names of an import over several lines, and a first value that says nothing: they come and go by chance.
+    # Names of an import over several lines, and trivial first values: they come and go by chance.
     r"|[\w.]+(?: as \w+)?(?:,\s*[\w.]+(?: as \w+)?)*,?\s*[\\)]?"
     r"|[\w.]+(?:\s*:[^=]+)?\s*=\s*(?:[01]|None|True|False|\[\]|\{\}|\(\)|''|\"\"|(?:set|dict|list)\(\))(?:\s*\#.*)?"
-    # A number of the settings goes up and down.
+    # Numbers in settings go up and down.
     r"|[\"']\w+[\"']\s*:\s*-?[\d._]+,?(?:\s*\#.*)?"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PastCommit:
-    """A commit that touched a file, and the lines it took out there."""
+    """A commit that touched a file, and the lines that it removed there."""
 
     id: str
     message: str
@@ -89,7 +89,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
     base = scope.base and await git.commit(scope.root, scope.base)
     if scope.changed is not None and base:
         gate = asyncio.Semaphore(FILES_AT_ONCE)
-        # Also where lines were only taken out.
+        # Also files in which lines were only removed.
         paths = [path for path in scope.files if path in scope.changed and reader.fits(path)]
         if len(paths) > MOST_FILES:
             notes = (*notes, f"Of {len(paths):,} files the history of the first {MOST_FILES} was looked at.")
@@ -104,12 +104,12 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
-    """The newest commit: with it the counts of the hot spots change."""
+    """The newest commit: the counts of hot spots change with it."""
     yield asyncio.run(git.commit(root, "HEAD")) or ""
 
 
 async def _hot_spots(scope: Scope) -> list[Hit]:
-    """Files of the scope that many commits of the last months changed; the clock is that of the newest commit."""
+    """Files of the scope that many commits of the last months changed, counted back from the newest commit."""
     newest = await git.ask(scope.root, "log", "-1", "--format=%ct", "HEAD")
     if newest is None or not newest.strip():
         return []
@@ -140,7 +140,7 @@ async def _of_file(scope: Scope, base: str, path: str, reader: SourceReader, gat
             # New in this change: it has no history.
             return []
         before = decode_source(old).replace("\r\n", "\n").split("\n")
-        # Tests are written from each other, and versions in lists go up and down: their lines come and go.
+        # Tests are copied from each other, and versions in data files go up and down: their lines come and go.
         fixes = [] if is_test(path) or path.lower().endswith(DATA) else await _commits(scope, base, path)
         hits = list(_find_reintroduced(path, fixes, before, source.lines, scope.changed[path]))
         again = await _find_changed_again(scope, base, path, before, source.lines)
@@ -150,7 +150,7 @@ async def _of_file(scope: Scope, base: str, path: str, reader: SourceReader, gat
 
 
 async def _commits(scope: Scope, base: str, path: str) -> list[PastCommit]:
-    """The fixes among the last commits of a file, with what each took out and put in."""
+    """The fixes among the last commits of a file, with the lines that each removed and added."""
     wanted = (f"-{COMMITS}", "--no-merges", "--format=%x01%H%n%B%x02", "-p", "-U0")
     log = await git.ask(scope.root, "log", *wanted, *git.PLAIN, base, "--", path)
     found: list[PastCommit] = []
@@ -169,11 +169,11 @@ async def _commits(scope: Scope, base: str, path: str) -> list[PastCommit]:
 def _find_reintroduced(
     path: str, commits: Iterable[PastCommit], before: Sequence[str], after: Sequence[str], ranges: Ranges
 ) -> Iterator[Hit]:
-    """Changed lines that one fix had taken out and that the base no longer had, once for each fix.
+    """Changed lines that a fix had removed and that the base did not have, once for each fix.
 
-    One line alone comes back by chance: handlers, returns and calls are written alike all over a file. So it takes
-    several next to each other, or what the fix had put in their place is gone. Where less than half of what the fix had
-    taken out of the file is back, the fix is probably somewhere else now: that is only a remark.
+    A single line may come back by chance: handlers, returns and calls look alike all over a file. So several adjacent
+    lines must be back, or the replacement from the fix must be gone. If less than half of the lines that the fix
+    removed from the file are back, the fix was probably moved: this is only a remark.
     """
     there, here = {line.strip() for line in before}, {line.strip() for line in after}
     written = [number for first, last in ranges for number in range(first, min(last, len(after)) + 1)]
@@ -193,7 +193,7 @@ def _find_reintroduced(
 
 
 def _once_for_each_fix(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """What one fix took out of many files is back once."""
+    """One hit for each fix, even if lines in many files are back."""
     told: set[str] = set()
     for hit in hits:
         if hit.rule == "history:reintroduced":
@@ -209,7 +209,7 @@ def _is_telling(line: str) -> bool:
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
-    """Numbers in order -> those that follow each other."""
+    """Ascending numbers -> groups of consecutive numbers."""
     for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         yield [number for _, number in group]
 
@@ -217,7 +217,7 @@ def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
 async def _find_changed_again(
     scope: Scope, base: str, path: str, before: Sequence[str], after: Sequence[str]
 ) -> list[Hit] | None:
-    """Fixes and instructions behind the lines that the change replaced or took out; None when git cannot read it."""
+    """Fixes and instructions behind the lines that the change replaced or removed; None if git cannot read the file."""
     blocks = [
         (old, old_end, new)
         for kind, old, old_end, new, _ in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()

@@ -1,6 +1,6 @@
-"""What an analyzer is asked about, and what a rule found at a place before it has a category.
+"""The order for an analyzer, and the match of a rule at a place before it has a category.
 
-Light enough for a child process: both travel as JSON.
+Child processes import it too: both are sent as JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chargehand.engine.analyzer_port import Ranges, Scope
 
 @dataclass(frozen=True, slots=True)
 class AnalysisOrder:
-    """A scope as a child gets it."""
+    """A scope in the form that a child gets."""
 
     root: Path
     files: tuple[str, ...]
@@ -52,19 +52,19 @@ class Hit:
     message: str
     end_line: int | None = None
     suggestion: str | None = None
-    # The confidence of this match, where the rule's own does not fit it.
+    # The confidence of this match, if it differs from that of the rule.
     confidence: int | None = None
     # As in a finding.
     column: int | None = None
     end_column: int | None = None
     patch: str | None = None
-    # True, and nothing that anybody would act on: the severity is `info` whatever the rule's is.
+    # The hit is correct, but nobody would act on it: the severity is `info`, independent of the rule.
     minor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The hits of one analysis and what it could not look at."""
+    """The hits of one analysis and what it could not check."""
 
     hits: tuple[Hit, ...] = ()
     notes: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """The Python files of a tree and its tests -> which modules no test imports, directly or through others.
 
-Names are compared generously: a module that may be meant counts as imported. Runs in a child process: nothing here
+Names are compared loosely: a module that may be meant counts as imported. Runs in a child process: nothing here
 imports more than the standard library.
 """
 
@@ -20,12 +20,12 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _COMMENT = re.compile(r"#[^\n]*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _PACKAGE = "__init__"
-# A name this short is a word of any text.
+# A shorter name may occur in any text.
 _LEAST_NAME = 4
 
 
 class ImportGraph:
-    """Made for one change: files are read as they are reached."""
+    """Made for one change. Files are read when they are reached."""
 
     def __init__(self, reader: SourceReader, files: Iterable[str], tests: Iterable[str]) -> None:
         self._reader = reader
@@ -33,10 +33,10 @@ class ImportGraph:
         self._files = list(files)
 
     def is_left_out(self, path: str) -> bool:
-        """Whether no test reaches the module, though tests themselves import a third of the others of its folder.
+        """Whether no test reaches the module, although tests directly import a third of the others in its folder.
 
-        Scripts, documentation, examples, plugins and pages, of which tests import few or none, are no gap: nobody
-        expects them to be tested. That a test imports something that imports a module says nothing about its folder.
+        Scripts, documentation, examples, plugins and pages are not a gap: tests import few of them, and nobody expects
+        tests. Indirect imports say nothing about a folder.
         """
         at = PurePosixPath(path)
         if path in self._reached or at.stem in ("__main__", "conftest", "setup"):
@@ -49,7 +49,7 @@ class ImportGraph:
 
     @cached_property
     def is_widely_tested(self) -> bool:
-        """Whether tests import a quarter of all modules themselves: where they do not, one more is no news."""
+        """Whether tests directly import a quarter of all modules. If not, one more untested module is not reported."""
         modules = [path for paths in self._folders.values() for path in paths if not _is_package(path)]
         return 4 * sum(path in self._imported for path in modules) >= len(modules)
 
@@ -65,7 +65,7 @@ class ImportGraph:
 
     @cached_property
     def _modules(self) -> dict[str, list[str]]:
-        """Every name under which a file may be imported -> files: from the root, `src` or any other folder on."""
+        """Every name under which a file may be imported -> files. A name may start at the root or at any folder."""
         found: dict[str, list[str]] = {}
         for path in self._files:
             parts = PurePosixPath(path).with_suffix("").parts
@@ -81,7 +81,7 @@ class ImportGraph:
 
     @cached_property
     def _imported(self) -> set[str]:
-        """The modules that tests import themselves."""
+        """The modules that tests import directly."""
         return {
             path
             for source in self._reader.each(self._tests)
@@ -112,7 +112,7 @@ def _is_package(path: str) -> bool:
 
 
 def _imports_of(path: str, text: str) -> Iterator[str]:
-    """The dotted names that a module imports; relative ones as from the root of the tree."""
+    """The dotted names that a module imports; relative imports are resolved from the root of the tree."""
     for found in _IMPORT.finditer(text):
         yield from (name[0] for part in found[1].split(",") if (name := _NAME.match(part.strip())))
     folder = PurePosixPath(path).parent.parts

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from chargehand.apps.review.analyzers.source_files import is_python
 
-# Language -> endings and whole names, in lower case. Another ending is counted under itself: `.zig`.
+# Language -> endings and whole names, in lower case. Any other ending counts as its own language: `.zig`.
 _NAMES: Mapping[str, str] = {
     "C": ".c .h",
     "C#": ".cs .csx",
@@ -66,7 +66,7 @@ _BY_INTERPRETER = {
 
 
 def language(path: str, root: Path) -> str:
-    """By a file's name or its first line; its ending where that is not known; "" for prose and data."""
+    """The language, by name or first line; the ending if that is unknown; "" for prose and data."""
     if is_python(path, root):
         return "Python"
     name = PurePosixPath(path).name.lower()

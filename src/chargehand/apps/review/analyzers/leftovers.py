@@ -1,4 +1,4 @@
-"""What should not have been committed, in text of any language, as hits: conflict markers, debuggers, focused tests,
+"""Text of any language that should not have been committed, as hits: conflict markers, debuggers, focused tests,
 characters that hide code, line endings that do not agree."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONFLICT = re.compile(r"(?m)^(?:<{7} \S.*|>{7} \S.*)$")
 SEPARATOR = re.compile(r"(?m)^={7}$")
 JAVASCRIPT = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".svelte")
 PROSE = (".md", ".rst", ".txt", ".adoc")
-# Of Python ruff has the rule.
+# Not for Python: ruff has that rule.
 DEBUGGERS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (JAVASCRIPT, re.compile(r"^\s*debugger\s*;?\s*(?://.*)?$")),
     ((".rb",), re.compile(r"^\s*(?:binding\.(?:pry|irb)|byebug)\b")),
@@ -40,7 +40,7 @@ def examine(order: AnalysisOrder) -> Hits:
 
 
 def _conflicts(source: SourceFile) -> Iterator[Hit]:
-    """Only both kinds of marker together are a conflict: a line of signs alone may underline a title."""
+    """Only both kinds of marker together are a conflict: a line of `=` alone may underline a title."""
     if "<<<<<<< " not in source.text or ">>>>>>> " not in source.text or not SEPARATOR.search(source.text):
         return
     first = CONFLICT.search(source.text)

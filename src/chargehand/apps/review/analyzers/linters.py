@@ -1,7 +1,7 @@
-"""Linters of other languages that are installed, over files, as hits: a table of commands and of readers of their JSON.
+"""Installed linters of other languages, as hits: a table of commands, and of functions that read their JSON.
 
 None of them runs code of the project or reads its settings: they are started at the root of the file system. A linter
-that lies inside of the reviewed tree is part of what is reviewed, and is not started.
+inside the reviewed tree is part of the reviewed code, and is not started.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens
     from chargehand.engine.analyzer_port import Scope
 
-# Files of one call: their names have to fit on a command line.
+# The most files of one call: their names must fit on a command line.
 AT_ONCE = 200
-# By level, where a linter has nothing finer: errors are shown, the rest is with `--all`.
+# Confidence by level, if a linter gives nothing finer: errors are shown, the rest only with `--all`.
 LEVELS = {"error": 86, "warning": 70}
 UNSURE = 50
 # The option that says that the user trusts the folder, so that linters may run code of the project.
 TRUSTED = "trusted"
-# Worth more than their level says.
+# Rules with more confidence than their level.
 SURE = {"SC2115": 90, "SC2068": 85, "SC2069": 85}
 
 
@@ -39,7 +39,7 @@ class Linter:
     program: str
     languages: frozenset[str]
     arguments: tuple[str, ...]
-    # Its output -> file as it was named, and the hit.
+    # Its output -> the file name as given to it, and the hit.
     read: Callable[[Any], Iterator[tuple[str, Hit]]]
 
 
@@ -55,7 +55,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
 
 
 def installed_languages(root: Path) -> frozenset[str]:
-    """The languages for which a linter is there."""
+    """The languages for which a linter is installed."""
     return frozenset(name for each in LINTERS if find_program(each.program, root) for name in each.languages)
 
 
@@ -67,7 +67,7 @@ def find_program(name: str, root: Path) -> str | None:
 
 
 def program_versions() -> str:
-    """Changes when a linter is installed, replaced or removed."""
+    """A text that changes when a linter is installed, replaced or removed."""
     found = (shutil.which(name) for name in (*(each.program for each in LINTERS), "eslint", "cargo", "go"))
     return " ".join(f"{path}:{os.stat(path).st_mtime_ns}" for path in found if path)
 

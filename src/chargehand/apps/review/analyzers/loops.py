@@ -1,4 +1,4 @@
-"""Python loops that do too much, as hits: a query or request per element, quadratic work, what could be done once."""
+"""Python loops that do too much, as hits: a query or request per element, quadratic work, repeated work."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Found = tuple[str, ast.expr | ast.stmt, str, str]
 
 
 def _in(tree: ast.Module) -> Iterator[Found]:
-    """What is wrong in every loop; what is in a nested loop belongs to that one."""
+    """The problems of every loop. Code in a nested loop belongs to the nested loop."""
     scopes: list[list[ast.stmt]] = [tree.body]
     while scopes:
         statements = _statements(scopes.pop(), scopes)
         loops = [statement for statement in statements if isinstance(statement, Loop)]
         kinds = _kinds(statements) if loops else {}
         for loop in loops:
-            # What is made again on every turn does not grow from turn to turn.
+            # A value that is made again in every iteration does not grow.
             remade = {name for statement in loop.body for name in _bound_names(statement)}
             lasting = {name: kind for name, kind in kinds.items() if name not in remade}
             for node in _own(loop):
@@ -62,7 +62,7 @@ def _statements(body: list[ast.stmt], scopes: list[list[ast.stmt]]) -> list[ast.
 
 
 def _own(loop: Loop) -> Iterator[ast.AST]:
-    """The nodes that run on every turn of a loop, without those of loops and functions inside it."""
+    """The nodes that run in every iteration of a loop, without those of loops and functions inside it."""
     stack: list[ast.AST] = [*loop.body, *([loop.test] if isinstance(loop, ast.While) else [])]
     while stack:
         node = stack.pop()
@@ -98,10 +98,10 @@ def _call(node: ast.Call, loop: Loop, kinds: dict[str, str]) -> Iterator[Found]:
     name = _dotted_name(node.func)
     *owner, verb = name.split(".")
     last = owner[-1] if owner else ""
-    # A loop that waits for its own answer (pages, retries, polling) has no list to ask for at once.
+    # A loop that depends on its last answer (pages, retries, polling) cannot be replaced by one query.
     for_each = isinstance(loop, ast.For | ast.AsyncFor) and not _is_range(loop.iter)
     about_element = bool(_targets(loop) & {each.id for each in ast.walk(node) if isinstance(each, ast.Name)})
-    # A list of statements is run one by one: there the element is the query.
+    # In a loop over statements the element is the query, so they must run one by one.
     is_statement = bool(node.args) and isinstance(node.args[0], ast.Name) and node.args[0].id in _targets(loop)
     if for_each and about_element and not is_statement and _is_query(last, verb, owner):
         yield (

@@ -1,4 +1,4 @@
-"""The syntax tree around a match of a rule -> the confidence of that match, where its shape says more than the rule.
+"""The syntax tree around a match of a rule -> the confidence of the match, if its shape says more than the rule.
 
 Runs in a child process too: nothing here imports more than the standard library.
 """
@@ -17,25 +17,25 @@ from chargehand.apps.review.analyzers.source_files import SourceFile
 LEAK = 84
 # Such matches are almost always wrong.
 EXCUSED = 30
-# The same name is imported again: true, and it changes nothing.
+# The same name is imported again: correct, but without effect.
 IMPORTED_TWICE = 70
-# Only in an annotation in quotes: nothing fails, and libraries have languages of their own for such texts.
+# Only in an annotation in quotes: nothing fails, and some libraries have their own language for these texts.
 IN_QUOTES = 70
-# Made when the module is imported: no request can have a part in it.
+# Made when the module is imported: no request can influence it.
 AT_IMPORT = 50
 
-# Defined in a notebook only: code that names them checks where it runs.
+# Defined only in a notebook: code that uses these names checks where it runs.
 AMBIENT = frozenset({"get_ipython", "__IPYTHON__"})
 PYTHON_2 = frozenset(
     {"basestring", "cmp", "file", "long", "raw_input", "reduce", "reload", "unichr", "unicode", "xrange"}
 )
 OPENS = frozenset({"open", "TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile"})
-# Functions and methods that are given a file, read or write it, and leave it open.
+# Functions and methods that take a file, read or write it, and leave it open.
 USES = frozenset({"load", "safe_load", "full_load", "dump", "safe_dump", "copyfileobj", "print_exc", "join"})
 BUILTINS = frozenset(
     {"all", "any", "dict", "frozenset", "list", "max", "min", "next", "print", "set", "sorted", "sum", "tuple"}
 )
-# What they make keeps the file, and cannot close it either.
+# Their results keep the file, and cannot close it either.
 WRAPS = frozenset({"reader", "writer", "DictReader", "DictWriter", "enumerate", "filter", "islice", "map", "zip"})
 ACTS = frozenset({"__call__", "__enter__", "__aenter__", "__get__", "__set_name__"})
 # A name used more often is not followed.
@@ -44,7 +44,7 @@ _QUOTED = re.compile(r"`(\w+)`")
 
 
 class Shapes:
-    """One file. Its tree is made when the first match asks for it; without one nothing is known."""
+    """One file. Its tree is made for the first match. Without a tree, nothing is known."""
 
     def __init__(self, source: SourceFile | None) -> None:
         self._source = source
@@ -52,7 +52,7 @@ class Shapes:
         self._wrapped: dict[ast.AST, bool] = {}
 
     def worth(self, code: str, message: str, first: int, last: int) -> int | None:
-        """The confidence of a match on these lines; None leaves the rule's own."""
+        """The confidence of a match on these lines; None keeps that of the rule."""
         place = code, first, last
         try:
             if code == "F821":
@@ -70,13 +70,13 @@ class Shapes:
     def _worth_at(self, code: str, first: int, last: int) -> int | None:
         match code:
             case "PLE1205" if any(_is_in_braces(node) for node in self.within(first, last)):
-                return EXCUSED  # loggers of another kind fill braces
+                return EXCUSED  # some loggers fill braces
             case "F811" if any(_imports_at(node, first) for node in self.parents):
                 return IMPORTED_TWICE
             case "B015" | "B018" if any(self._is_tried(node) or _fails(node) for node in self.within(first, last)):
                 return EXCUSED
             case "PLR0124" if any(isinstance(node, ast.Assert) for node in self.within(first, last)):
-                return EXCUSED  # a test of the comparison itself
+                return EXCUSED  # the comparison itself is tested
             case "N801" if any(_is_meant_lower(node) for node in self.within(first, last)):
                 return EXCUSED
             case "N804" | "N805" if any(self._is_given(node) for node in self.within(first, last)):
@@ -101,7 +101,7 @@ class Shapes:
 
     @cached_property
     def _lines(self) -> dict[int, list[ast.expr | ast.stmt]]:
-        """What begins on each line."""
+        """The nodes that begin on each line."""
         found: dict[int, list[ast.expr | ast.stmt]] = {}
         for node in self.parents:
             if isinstance(node, ast.expr | ast.stmt):
@@ -130,7 +130,7 @@ class Shapes:
 
     @cached_property
     def _shared(self) -> frozenset[str]:
-        """Names that belong to more than the function that binds them."""
+        """Names that are shared beyond the function that binds them."""
         said = (node for node in self.parents if isinstance(node, ast.Global | ast.Nonlocal))
         return frozenset(name for node in said for name in node.names)
 
@@ -140,7 +140,7 @@ class Shapes:
 
     @cached_property
     def _literals(self) -> frozenset[str]:
-        """Words in what is called Literal, whichever module it is from: its texts are no annotations."""
+        """Words in the arguments of any `Literal`, from any module: its texts are not annotations."""
         found = (node for node in self.parents if isinstance(node, ast.Subscript))
         texts = (each for node in found if last_name(node.value) == "Literal" for each in ast.walk(node.slice))
         return frozenset(
@@ -149,13 +149,13 @@ class Shapes:
 
     @cached_property
     def _probed(self) -> frozenset[str]:
-        """Names that some `try` looks for, ready for their absence."""
+        """Names that a `try` looks up and that may be missing."""
         tried = [node for node in self.parents if isinstance(node, ast.Try) and "NameError" in _caught_names(node)]
         looks = [statement for node in tried for statement in node.body if isinstance(statement, ast.Expr | ast.Assign)]
         return frozenset(each.id for look in looks for each in ast.walk(look) if isinstance(each, ast.Name))
 
     def _is_of_python_2(self, name: str) -> bool:
-        """Whether it is a builtin of old, in code that asks for the version before it uses one."""
+        """Whether it is a builtin of Python 2, in code that checks the version."""
         text = self._source.text if self._source else ""
         return name in PYTHON_2 and ("version_info" in text or "PY2" in text or "PY3" in text)
 
@@ -164,7 +164,7 @@ class Shapes:
             yield from self._lines.get(line, ())
 
     def _is_tried(self, node: ast.AST) -> bool:
-        """Whether it is evaluated only to see whether that raises."""
+        """Whether it is evaluated only to see if it raises."""
         match self.parents[node]:
             case ast.Try(body=body, handlers=[_, *_]):
                 return isinstance(node, ast.Expr) and node in body
@@ -172,7 +172,7 @@ class Shapes:
                 return False
 
     def _is_given(self, node: ast.AST) -> bool:
-        """Whether what a function of a class is called with is decided elsewhere: by a decorator or a metaclass."""
+        """Whether a decorator or a metaclass decides the arguments of a function of a class."""
         match node, self.parents.get(node):
             case ast.FunctionDef(decorator_list=[_, *_]), _:
                 return True
@@ -186,7 +186,7 @@ class Shapes:
         match parent := self.parents[call]:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 uses = self._loads.get(name, [])
-                # At the top of a module others may use it.
+                # At the top level of a module, other modules may use it.
                 scope = enclosing(parent, self.parents)
                 inside = not isinstance(scope, ast.Module) and name not in self._shared and len(uses) <= MOST_USES
                 return inside and all(self._is_left_open(use) for use in uses if self._is_in(use, scope))
@@ -200,7 +200,7 @@ class Shapes:
         return True
 
     def _is_left_open(self, node: ast.AST) -> bool:
-        """Whether what is done with a file here leaves it open and passes it to nothing else."""
+        """Whether this use of a file leaves it open and does not pass it on."""
         outer = self.parents[node]
         match self.parents[outer] if isinstance(outer, ast.keyword) else outer:
             case ast.Attribute(attr=attr):
@@ -209,7 +209,7 @@ class Shapes:
                 return iter is node
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) as call if name in WRAPS:
                 if call not in self._wrapped:
-                    # What wraps itself is not followed.
+                    # A wrapper around itself is not followed.
                     self._wrapped[call] = False
                     self._wrapped[call] = self._leaks(call)
                 return self._wrapped[call]
@@ -222,7 +222,7 @@ class Shapes:
                 return False
 
     def _is_constant(self, first: int, last: int) -> bool:
-        """Whether every text put together on these lines has parts that are written in the code, and no others."""
+        """Whether every text built on these lines has only parts that are written in the code."""
         found = (node for node in self.within(first, last) if isinstance(node, ast.expr) and is_text(node))
         whole = [node for node in found if not is_text(self.parents[node]) and any(map(_is_words, ast.walk(node)))]
         return bool(whole) and all(map(self.constants.holds, whole))
@@ -237,7 +237,7 @@ def _opens(node: ast.AST) -> bool:
 
 
 def _imports_at(node: ast.AST, line: int) -> bool:
-    """Whether it is an import, which may go over several lines."""
+    """Whether it is an import, which may span several lines."""
     return isinstance(node, ast.Import | ast.ImportFrom) and node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
@@ -254,18 +254,18 @@ def _is_words(node: ast.AST) -> bool:
 
 
 def _is_meant_lower(node: ast.AST) -> bool:
-    """Whether a class is used like a function, or stands in for a builtin of its own module."""
+    """Whether a class is private or used like a function."""
     return isinstance(node, ast.ClassDef) and (node.name.startswith("_") or _acts(node))
 
 
 def _acts(node: ast.ClassDef) -> bool:
-    """Whether a class is used like a function: as a decorator, a descriptor or in `with`, or extends such a one."""
+    """Whether a class is used like a function: as a decorator, a descriptor or in `with`, or a subclass of one."""
     defined = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     return not defined.isdisjoint(ACTS) or any(isinstance(base, ast.Name) and base.id.islower() for base in node.bases)
 
 
 def _runs_constant(node: ast.AST) -> bool:
-    """Whether text of the source itself is run."""
+    """Whether the executed text is a constant in the source."""
     return isinstance(node, ast.Call) and bool(node.args) and isinstance(node.args[0], ast.Constant)
 
 

@@ -1,7 +1,7 @@
-"""A match of a rule and the code around it -> whether it is true and yet nothing that anybody would act on.
+"""A match of a rule and the code around it -> whether it is correct, but nobody would act on it.
 
 Which matches these are was learnt from changes of other projects, finding by finding
-(docs/explanation/review-quality.md). Of a change they are counted, not listed.
+(docs/explanation/review-quality.md). In a review of a change they are counted, not listed.
 
 Runs in a child process too: nothing here imports more than the standard library.
 """
@@ -19,7 +19,7 @@ from chargehand.apps.review.analyzers.match_confidence import Shapes
 from chargehand.apps.review.analyzers.text_parts import parts_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Beside the program: run by its developers, on data of their own.
+# Folders outside the program: its developers run them on their own data.
 ASIDE = frozenset(
     {".github", "bench", "benchmark", "benchmarks", "ci", "demo", "demos", "doc", "docs", "example", "examples"}
     | {"hack", "sample", "samples", "script", "scripts"}
@@ -29,16 +29,16 @@ CHANGES = frozenset(
     {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "reverse"}
     | {"setdefault", "sort", "update"}
 )
-# What is lost without a word where one of these fails.
+# Calls whose failure loses data if it is ignored.
 WRITES = frozenset(
     {"check_call", "check_output", "commit", "create", "delete", "dump", "execute", "insert", "post", "publish", "put"}
     | {"run", "save", "send", "send_message", "update", "upload", "write"}
 )
-# Before a value in SQL; names of tables and whole clauses are elsewhere.
+# Text before a value in SQL. Names of tables and whole clauses come after other text.
 VALUE = re.compile(r"(?i)(?:=|<|>|\blike|\bbetween|\bin\s*\(|\bvalues\s*\()\s*'?%?$|'%?$")
 OUTSIDE = re.compile(r"(?i)request|respon[sd]|\bresp\b|recv|\bbody\b|redis|payload|socket|upload|\.content\b")
 SECRET = re.compile(r"(?i)passw|passphrase|secret|token|credential|\botp|\bsalt|csrf")
-# Values that whoever starts the program chooses.
+# Values that the user of the program chooses.
 OWN_SETTINGS = frozenset({"args", "cfg", "cls", "config", "ctx", "options", "opts", "self", "settings"})
 SETTING = re.compile(r"(?i)config|settings|cfg|environ")
 ALPHABET = re.compile(r"(?i)string\.|char|alphabet|letters|digits|symbols|pool|\"|'")
@@ -50,7 +50,7 @@ _DEPTH = 4
 
 @dataclass(frozen=True)
 class Match:
-    """A match of a rule: its lines as text, and what begins on them."""
+    """A match of a rule: its lines as text, and the nodes that begin on them."""
 
     text: str
     shapes: Shapes
@@ -64,7 +64,7 @@ class Match:
 
 
 def is_minor(code: str, path: str, text: str, shapes: Shapes, first: int, last: int) -> bool:
-    """`code` is ruff's; bandit's tests have the same numbers, with another letter."""
+    """`code` is a code of ruff; tests of bandit have the same numbers with another letter."""
     if code.startswith("S") and not ASIDE.isdisjoint(path.lower().split("/")[:-1]):
         return True
     judge = _JUDGES.get(code)
@@ -77,7 +77,7 @@ def is_minor(code: str, path: str, text: str, shapes: Shapes, first: int, last: 
 
 
 def _outside(shapes: Shapes, first: int) -> Iterator[ast.expr | ast.stmt]:
-    """What is around the first thing on a line, up to its statement: a tool may name a line inside of a call."""
+    """The nodes around the first node on a line, up to its statement: a tool may name a line inside a call."""
     node: ast.AST | None = next(iter(shapes.within(first, first)), None)
     while isinstance(node, ast.expr | ast.keyword):
         node = shapes.parents.get(node)
@@ -156,7 +156,7 @@ def _changes(node: ast.AST, name: str) -> bool:
 
 
 def _is_handled(match: Match) -> bool:
-    """A bare `except` that does something; not one that swallows a cancellation, a failed write or a failed check."""
+    """A bare `except` that does something, and does not swallow a cancellation, a failed write or a failed check."""
     for handler, attempt in match.shapes.parents.items():
         if not isinstance(handler, ast.ExceptHandler) or handler.lineno != match.first:
             continue
@@ -176,12 +176,12 @@ def _is_handled(match: Match) -> bool:
 
 
 def _is_decorated(match: Match) -> bool:
-    """What a decorator has taken is in use, whatever the name means later."""
+    """A decorated object is used by its decorator, even if its name is bound again later."""
     return any(isinstance(node, Function | ast.ClassDef) and node.decorator_list for node in match.nodes)
 
 
 def _reads_attribute(match: Match) -> bool:
-    """`thing.value` alone may be a property that does something."""
+    """`thing.value` alone may be a property with a side effect."""
     return any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) for node in match.nodes)
 
 
@@ -216,7 +216,7 @@ def _only_reads_file(match: Match) -> bool:
 
 
 def _is_own_code(match: Match) -> bool:
-    """Run once when the program starts, or with names of its own to use."""
+    """Code that runs once when the program starts, or with its own set of names."""
     for node in match.nodes:
         if isinstance(node, ast.Call) and last_name(node.func) in ("eval", "exec"):
             return match.around(node) is None or len(node.args) > 1
@@ -224,7 +224,7 @@ def _is_own_code(match: Match) -> bool:
 
 
 def _is_checked_archive(match: Match) -> bool:
-    """Python's zip files do not leave the folder; of others, the members are chosen."""
+    """Zip files of Python cannot write outside the folder; for other archives, the members are selected."""
     return "zip" in match.text.lower() or "members" in match.text or "filter" in match.text
 
 
@@ -250,7 +250,7 @@ def _opens_given(node: ast.AST, function: Function) -> bool:
 
 
 def _chooses_given(match: Match) -> bool:
-    """One of several that exist is chosen; nothing secret is made."""
+    """A choice among existing values: no secret is made."""
     for node in match.nodes:
         match node:
             case ast.Call(func=func, args=[many, *_]) if last_name(func) in ("choice", "choices", "sample", "shuffle"):
@@ -261,7 +261,7 @@ def _chooses_given(match: Match) -> bool:
 
 
 def _is_own_command(match: Match) -> bool:
-    """A shell's command without a value from outside of its function, or one that the caller gives as a whole."""
+    """A shell command without a value from outside its function, or a command that the caller gives as a whole."""
     for node in match.nodes:
         if isinstance(node, ast.Call) and last_name(node.func) in _RUNS:
             function = match.around(node)
@@ -272,7 +272,7 @@ def _is_own_command(match: Match) -> bool:
 
 
 def _values(node: ast.expr, function: Function | None, depth: int) -> Iterator[ast.expr]:
-    """The values inside of a text, also where a name stands for it."""
+    """The values inside a text, also if the text is given by name."""
     if is_text(node):
         yield from (part for part in parts_of(node) if not isinstance(part, str))
     elif isinstance(node, ast.Name) and function and depth:
@@ -314,7 +314,7 @@ def _is_given(node: ast.expr, function: Function, depth: int) -> bool:
 
 
 def _has_no_value(match: Match) -> bool:
-    """SQL that is put together from names and clauses: its values are parameters, numbers or texts of the code."""
+    """SQL built from names and clauses: its values are parameters, numbers or texts in the code."""
     parents = match.shapes.parents
     whole = [
         node for node in match.nodes if isinstance(node, ast.expr) and is_text(node) and not is_text(parents[node])

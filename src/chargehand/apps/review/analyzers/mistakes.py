@@ -18,7 +18,7 @@ from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Methods of texts alone, which give a new text and leave the old one as it is.
+# Methods that only texts have. They return a new text and do not change the old one.
 TEXT_METHODS = frozenset(
     {"capitalize", "casefold", "lower", "lstrip", "removeprefix", "removesuffix", "rstrip", "strip", "swapcase"}
     | {"upper", "zfill"}
@@ -62,7 +62,7 @@ class Scope:
         return None if name in self.outline.shared else scope.only(name)
 
     def find_method(self, name: str) -> Function | None:
-        """The method of the class around that `self.name` certainly means here."""
+        """The method of the enclosing class that `self.name` certainly means here."""
         scope = self
         while isinstance(scope.node, ast.Lambda) and scope.outer:
             scope = scope.outer
@@ -84,7 +84,7 @@ class Outline:
 
     def __init__(self, tree: ast.Module) -> None:
         self.statements: list[tuple[ast.Call | ast.Expr | ast.For | ast.Raise, Scope]] = []
-        # Names that functions share, and attributes that are stored: both may stand for something else later.
+        # Names that functions share, and attributes that are assigned: both may have another value later.
         self.shared: set[str] = set()
         self.stored: set[str] = set()
         self.top = Scope(tree, None, self)
@@ -119,7 +119,7 @@ class Outline:
 
 
 def _called(call: ast.Call, scope: Scope) -> tuple[Function, int] | None:
-    """The function that a call certainly means, and how many of its parameters the call fills by itself."""
+    """The function that a call certainly means, and how many of its parameters are filled implicitly (`self`)."""
     match call.func:
         case ast.Name(id=name):
             function, filled = scope.find(name), 0
@@ -145,7 +145,7 @@ def misfits(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
     needed = [*places[: len(places) - len(takes.defaults)]]
     needed += [each.arg for each, value in zip(takes.kwonlyargs, takes.kw_defaults, strict=True) if value is None]
     if not places and filled and not takes.vararg:
-        return  # a method without self is reported as that
+        return  # another rule reports a method without self
     if takes.vararg is None and filled + len(node.args) > len(places):
         message = (
             f"`{function.name}` takes {len(places) - filled} arguments by place, and is called with {len(node.args)}."
@@ -158,7 +158,7 @@ def misfits(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def unawaited(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
-    """A coroutine that is made and dropped."""
+    """A coroutine that is created and never awaited."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         found = _called(node.value, scope)
         if found and isinstance(found[0], ast.AsyncFunctionDef) and not _yields(found[0]):
@@ -166,7 +166,7 @@ def unawaited(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def _discarded(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """A new text that nothing keeps."""
+    """A new text whose value is not used."""
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
         return
     match node.value.func:
@@ -198,7 +198,7 @@ def _unfilled(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def _changed_while_read(path: str, loop: ast.For) -> Iterator[Hit]:
-    """What a loop goes through loses or gains elements in it, and the loop continues."""
+    """A loop that adds or removes elements of its own list or table, and continues."""
     match loop.iter:
         case ast.Call(func=ast.Name(id="enumerate"), args=[many]):
             pass

@@ -1,6 +1,6 @@
 """Jupyter notebooks through ruff's rules for bugs and security, as hits at the lines of the notebook's file.
 
-ruff counts lines by cell; a reader, a diff and a gate count those of the file.
+ruff counts lines by cell; a reader, a diff and a gate count lines of the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens
     from chargehand.engine.analyzer_port import Scope
 
-# What is usual in a notebook: a value alone on a line is shown, imports and names serve later cells.
+# Usual in a notebook: a value alone on a line is shown, and imports and names are for later cells.
 USUAL = ("ruff:B018", "ruff:B015", "ruff:F401", "ruff:F811", "ruff:E402", "ruff:F704", "ruff:PLE1142", "ruff:F821")
 LENSES: tuple[Lens, ...] = ("bugs", "security")
 
@@ -62,7 +62,7 @@ def _weigh(hit: Hit, source: SourceFile) -> Hit:
 
 
 def code_lines(text: str) -> dict[tuple[int, int], int] | None:
-    """Cell and line in it, both from 1 -> the line of the file; None where it is not a notebook."""
+    """Cell and line in it, both from 1 -> the line of the file; None if it is not a notebook."""
     try:
         cells = json.loads(text)["cells"]
         found: dict[tuple[int, int], int] = {}
@@ -83,7 +83,7 @@ def code_lines(text: str) -> dict[tuple[int, int], int] | None:
 
 
 def _find(text: str, line: str, start: int) -> int:
-    """Where a line of a cell is in the file, in either spelling of other alphabets."""
+    """The place of a line of a cell in the file, with other alphabets escaped or not."""
     places = [text.find(json.dumps(line, ensure_ascii=ascii), start) for ascii in (False, True)]
     known = [place for place in places if place >= 0]
     return min(known) if known else start

@@ -1,4 +1,4 @@
-"""Earlier review comments become hits where the change touches the lines they are about.
+"""Earlier review comments become hits if the change touches their lines.
 
 The text is a JSON list of `{path, line, body}`, as GitHub's API gives it, or lines of the form `path:line: text`.
 """
@@ -34,7 +34,7 @@ def examine(scope: Scope) -> tuple[list[Hit], tuple[str, ...]]:
 
 
 def read_comments(text: str) -> Iterator[tuple[str, int, str]]:
-    """Path, line and words of each comment that can be understood."""
+    """Path, line and text of each comment that can be read."""
     try:
         data: Any = json.loads(text)
     except ValueError:
@@ -46,7 +46,7 @@ def read_comments(text: str) -> Iterator[tuple[str, int, str]]:
         match each:
             case {"path": str(path), "body": str(body), "line": int(line)}:
                 yield path, line, body
-            # The line a remark was made on is gone from the newest version.
+            # The line of the comment is not in the newest version any more.
             case {"path": str(path), "body": str(body), "original_line": int(line)}:
                 yield path, line, body
             case {"path": str(path), "body": str(body)}:

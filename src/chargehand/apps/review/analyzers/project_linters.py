@@ -1,7 +1,7 @@
-"""Linters that run code of the project they look at, as hits: eslint, clippy and go vet.
+"""Linters that run code of the checked project, as hits: eslint, clippy and go vet.
 
-They load its settings, its plugins or its macros. So they are started only where the folder is trusted and the machine
-can seal them off: without a network, with the project read-only, and with folders of their own that are thrown away.
+They load its settings, its plugins or its macros. So they are started only if the folder is trusted and the machine can
+isolate them: without a network, with the project read-only, and with their own temporary folders.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from chargehand.engine.analyzer_port import Scope
     from chargehand.process.namespaces import Means
 
-# Where programs of Node, Rust and Go have what they need to start.
+# Folders that programs of Node, Rust and Go need to start.
 TOOLCHAINS = ("/opt", "/usr/local", "~/.cargo", "~/.rustup", "~/go/pkg", "~/.nvm", "~/.volta")
 
 
@@ -49,13 +49,13 @@ class ProjectLinter:
     languages: frozenset[str]
     # A file that makes its folder a project of this kind.
     marker: str
-    # What it wrote -> file as it names it, and the hit.
+    # Its output -> the file name in that output, and the hit.
     read: Callable[[str], Iterator[tuple[str, Hit]]]
-    # Where it keeps what it builds: variable -> folder of its own.
+    # Variables for its build folders -> the folder for each.
     folders: Mapping[str, str] = field(default_factory=dict[str, str])
-    # Whether it is given the files; else it looks at the whole project.
+    # Whether it takes the files as arguments; else it checks the whole project.
     takes_files: bool = False
-    # Whether it writes into the project, of which it gets a copy.
+    # Whether it gets a copy of the project, because it writes into it.
     copied: bool = False
 
 
@@ -81,7 +81,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
 
 
 def checked_languages(root: Path) -> frozenset[str]:
-    """The languages that are looked at in a trusted folder."""
+    """The languages that are checked in a trusted folder."""
     found = (each for each in LINTERS if (root / each.marker).is_file() and _program(each, root))
     return frozenset(name for each in found for name in each.languages)
 
@@ -91,7 +91,7 @@ def accepts(root: str, path: str) -> bool:
 
 
 def projects_of(root: Path, paths: list[str], linter: ProjectLinter) -> dict[str, list[str]]:
-    """Folder with the marker -> the files below it: the nearest one, or where a copy is made the outermost."""
+    """Folder with the marker -> the files below it. It is the nearest folder, or the outermost if a copy is made."""
     found: dict[str, list[str]] = {}
     for path in paths:
         folders = [each for each in PurePosixPath(path).parents if (root / each / linter.marker).is_file()]
@@ -101,7 +101,7 @@ def projects_of(root: Path, paths: list[str], linter: ProjectLinter) -> dict[str
 
 
 def _program(linter: ProjectLinter, project: Path) -> str | None:
-    """That of the project, where it has one, or that of the machine."""
+    """The program of the project if it has one, else the program of the machine."""
     own = project / "node_modules" / ".bin" / linter.command[0]
     return str(own) if own.exists() else shutil.which(linter.command[0])
 
@@ -128,7 +128,7 @@ async def _check(
 
 
 def _words(linter: ProjectLinter, program: str, project: Path, place: Path, files: list[Path]) -> list[str]:
-    """The program and its arguments, by the names they have where the project is seen."""
+    """The program and its arguments, with paths as the linter sees them."""
     own = program.startswith(f"{project}{os.sep}")
     first = os.path.join(place, os.path.relpath(program, project)) if own else program
     names = [os.path.relpath(file, project) for file in files] if linter.takes_files else []
@@ -136,13 +136,13 @@ def _words(linter: ProjectLinter, program: str, project: Path, place: Path, file
 
 
 def _prepare(linter: ProjectLinter, project: Path, room: Path) -> Path:
-    """Make the folders it works in. Where it sees the project: in place, or as a copy that it may read or write."""
+    """Make the folders for the linter and return where it sees the project: in place, or a copy."""
     room, place = room.resolve(), project.resolve()
     work = room / "work"
     for folder in (work, room / "root", *(work / each for each in linter.folders.values())):
         folder.mkdir(parents=True)
     as_root = os.geteuid() == 0
-    # As root it runs as a user who may not read what is root's alone.
+    # If this process is root, the linter runs as a user who cannot read files that only root may read.
     if linter.copied or (as_root and not place.stat().st_mode & 0o001):
         shutil.copytree(place, work / "project", symlinks=True, ignore=shutil.ignore_patterns(".git", "target"))
         place = work / "project"
@@ -155,7 +155,7 @@ def _prepare(linter: ProjectLinter, project: Path, room: Path) -> Path:
 def _enclose(
     linter: ProjectLinter, program: str, place: Path, root: Path, room: Path
 ) -> tuple[Enclosure, dict[str, str]]:
-    """What exists for it, and its variables."""
+    """What the linter can see, and its variables."""
     room = room.resolve()
     work = room / "work"
     tools = [os.path.dirname(program), os.path.dirname(os.path.realpath(program))]
@@ -174,7 +174,7 @@ def _enclose(
 def _of_files(
     found: list[tuple[str, Hit]], paths: list[str], project: Path, place: Path, reader: SourceReader
 ) -> Iterator[Hit]:
-    """The hits in the files of the review, without those that a comment silences; `place` is where it saw them."""
+    """The hits in the files of the review, without silenced ones; `place` is where the linter saw the files."""
     root, project = reader.root.resolve(), project.resolve()
     by_path: dict[str, list[Hit]] = {}
     for file, hit in found:
@@ -188,7 +188,7 @@ def _of_files(
 
 
 def _toolchain_homes() -> dict[str, str]:
-    """Their own homes, as HOME is another one inside."""
+    """Variables for the homes of toolchains, because HOME differs inside."""
     homes = {"CARGO_HOME": "~/.cargo", "RUSTUP_HOME": "~/.rustup", "GOMODCACHE": "~/go/pkg/mod"}
     return {name: path for name, home in homes.items() if os.path.isdir(path := os.path.expanduser(home))}
 

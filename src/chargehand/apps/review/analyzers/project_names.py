@@ -1,7 +1,8 @@
-"""Names that Python files import from the modules of their own project, as hits: what is not there, what does not fit.
+"""Names that Python files import from the modules of their own project, as hits: names that do not exist, calls that do
+not fit.
 
 Nothing is imported: a module is the file that its name leads to, from the root, from `src`, or from the folder of a
-script. Where a module may have more names than its text shows, nothing is said. Runs in a child process.
+script. A module that may have more names than its text shows is not checked. Runs in a child process.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.mistakes import Function, Outline, misfits, unawaited
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader
 
-# Names are made while such a module runs.
+# Names that show that a module creates names while it runs.
 _MADE = re.compile(r"sys\.modules|globals\(\)|locals\(\)|vars\(\)|setattr\(|exec\(|__getattr__|lazy", re.IGNORECASE)
-# A module in another form than text.
+# Endings of modules that are not source text.
 _OTHER_FORMS = (".so", ".pyd", ".pyx", ".pyi", ".c")
 
 
@@ -88,7 +89,7 @@ class _Modules:
         return [module for module in found if module]
 
     def _is_module(self, modules: list[_Module], name: str) -> bool:
-        """Whether a name is a module or a folder beside the text of a package."""
+        """Whether a name is a module or a folder in the folder of a package."""
         for module in modules:
             base = os.path.join(self._reader.root, os.path.dirname(module.path), name)
             if os.path.isdir(base) or any(os.path.exists(base + end) for end in (".py", *_OTHER_FORMS)):

@@ -1,6 +1,6 @@
-"""A change and its base in git -> what it takes away from functions that stay: checks, locks, arguments, tests.
+"""A change and its base in git -> what it removes from functions that stay: checks, locks, arguments, tests.
 
-The files as they were come from git; a child compares them with what they are.
+The old files come from git; a child compares them with the present ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chargehand.engine.analyzer_port import Scope
 if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens
 
-# A larger change is a move or a reformatting: what it takes away is put in somewhere else.
+# A larger change is a move or a reformatting: removed code is inserted somewhere else.
 MOST_FILES = 50
 
 

@@ -1,7 +1,7 @@
 """Python functions that answer requests -> hits: text of a request that reaches a command, a query, a file or a page.
 
-It is followed from statement to statement inside of one function. What is turned into a number, quoted, escaped or
-given to a function that is not known here, and what a condition looks at, counts as checked. Runs in a child process.
+It is followed from statement to statement inside one function. Text counts as checked once it is turned into a number,
+quoted, escaped, given to an unknown function or used in a condition. Runs in a child process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# What a request holds that its sender chose.
+# The parts of a request that its sender chooses.
 PARTS = frozenset(
     {"args", "GET", "POST", "form", "values", "query_params", "cookies", "params", "json", "data", "headers", "files"}
     | {"query", "body", "query_string", "path_params", "match_info", "FILES", "META"}
 )
 READS = frozenset({"get_json", "get_data", "get_argument", "get_query_argument", "get_body_argument", "json", "form"})
-# Methods of text and of what a request holds, the result of which is still the sender's.
+# Methods of text and of parts of a request whose result still comes from the sender.
 SAME = frozenset(
     {"get", "getlist", "pop", "strip", "lstrip", "rstrip", "lower", "upper", "replace", "encode", "decode", "split"}
     | {"format", "join", "read", "title", "removeprefix", "removesuffix", "partition", "rpartition", "items", "copy"}
@@ -75,7 +75,7 @@ def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
 
 @dataclass
 class _Flow:
-    """One function, statement by statement: `reads` has the line at which each name got text of the request."""
+    """One function, statement by statement: `reads` has the line where each name got text of the request."""
 
     path: str
     names: dict[str, str]
@@ -119,10 +119,10 @@ class _Flow:
             for block in blocks(statement):
                 yield from self._block(block)
 
-    # -- what is the sender's
+    # -- text from the sender
 
     def _line(self, node: ast.expr | None) -> int | None:
-        """The line at which text of the request in an expression was read; None when there is none."""
+        """The line where text of the request in an expression was read; None if there is none."""
         match node:
             case ast.Name(id=name):
                 return self.reads.get(name)
@@ -188,7 +188,7 @@ class _Flow:
                         self.markup.add(each.id)
 
     def _forget_checked(self, statement: ast.stmt) -> None:
-        """A name that a condition compares, or gives to a function, is checked from there on."""
+        """A name that a condition compares or gives to a function counts as checked from then on."""
         if isinstance(statement, ast.If | ast.While | ast.Assert):
             for node in ast.walk(statement.test):
                 is_check = isinstance(node, ast.Call) or (isinstance(node, ast.Compare) and not _is_presence(node))
@@ -237,7 +237,7 @@ class _Flow:
                 return False
 
     def _leads(self, node: ast.expr | None) -> bool:
-        """Whether the sender chooses how an address begins, and so its host."""
+        """Whether the sender chooses the beginning of an address, and with it the host."""
         match node:
             case ast.JoinedStr(values=[ast.Constant(value=str(start)), part, *_]):
                 return bool(_SCHEME_ONLY.fullmatch(start)) and self._line(part) is not None
@@ -289,12 +289,12 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def _is_presence(node: ast.Compare) -> bool:
-    """Whether it only asks if there is something: `x is None`, `x == ""`."""
+    """Whether it only checks if there is a value: `x is None`, `x == ""`."""
     return all(isinstance(each, ast.Constant) and each.value in (None, "") for each in node.comparators)
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of a statement, without those of statements and functions inside of it."""
+    """The expressions of a statement, without those of statements and functions inside it."""
     waiting = list(ast.iter_child_nodes(statement))
     while waiting:
         node = waiting.pop()

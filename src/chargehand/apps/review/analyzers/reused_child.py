@@ -1,4 +1,4 @@
-"""Small orders go one after the other to one child that keeps its tools loaded: most of a child's time is its start.
+"""Small orders go one after the other to one child that keeps its tools loaded, because starting a child is slow.
 
 It is started at the first order or before it, and ends after a time without orders or with this process.
 """
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from chargehand.apps.review.analyzers import child, tool_process
 from chargehand.process import kill_group
 
-# Longer than any small order takes. What takes longer is asked alone, with all the time there is.
+# Longer than any small order takes. An order that takes longer goes to its own child without this limit.
 SECONDS = 60.0
 
 
@@ -39,14 +39,14 @@ class _Child:
         return self._process.poll() is None
 
     def obey(self, order: bytes) -> bytes | None:
-        """The answer, or None when there is none; then it is not asked again."""
+        """The answer; None if there is none. After that, this child is not used again."""
         assert self._process.stdin is not None
         try:
             rest = memoryview(order + b"\n")
             while rest:
                 rest = rest[self._process.stdin.write(rest) :]
             answer = self._line(time.monotonic() + SECONDS)
-        except (OSError, ValueError):  # it is gone, or was ended meanwhile
+        except (OSError, ValueError):  # the child is gone or was ended meanwhile
             answer = None
         if answer is None:
             self.close()
@@ -68,13 +68,13 @@ class _Child:
         return None
 
     def end(self) -> None:
-        """A thread that waits for its answer gets none, at once."""
-        # Once it is known to be gone its number may be another's.
+        """End the child. A thread that waits for its answer gets None at once."""
+        # After it has ended, its process id may belong to another process.
         if self.alive:
             kill_group(self._process.pid)
 
     def close(self) -> None:
-        """End it and close its pipes, as its only user: a new pipe may get the number of a closed one."""
+        """End it and close its pipes. Only for its last user: a new pipe may get the number of a closed one."""
         self.end()
         with self._process:
             pass
@@ -82,13 +82,13 @@ class _Child:
 
 _child: _Child | None = None
 _starting = threading.Lock()
-# One order at a time, also when several loops have them; each loop waits for its own turn without a thread.
+# One order at a time, also with several event loops. Each loop waits for its turn without a thread.
 _busy = threading.Lock()
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 def begin() -> _Child | None:
-    """The child, started if it is not there; None where it cannot be. Linux ends it with the thread that calls this."""
+    """The child, started if necessary; None if that fails. Linux ends it with the thread that calls this."""
     global _child  # noqa: PLW0603 -- one for the process, as its children are
     with _starting:
         if _child is None:
@@ -111,7 +111,7 @@ def end() -> None:
 
 
 async def ask(order: bytes) -> bytes | None:
-    """The answer to an order, or None: then give it to a child of its own, which reports what is wrong."""
+    """The answer to an order, or None: then give the order to its own child, which reports the error."""
     turn = _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
     async with turn:
         standing = begin()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SELECT: Mapping[Lens, str] = {
     "security": "S",
-    # Errors that disappear (S110, S112) belong here; of RUF02 three, as the longer code wins over IGNORE.
+    # Swallowed errors (S110, S112) belong here. Three of RUF02 are named, because the longer code wins over IGNORE.
     "bugs": (
         "F,B,E9,PLE,RUF,RUF024,RUF026,RUF028,PLW0,PLW1,PLW2,PLR0124,PLR0133,PLR1704,E711,E712,E721,E722,BLE001,"
         "S110,S112,T10,SIM107,SIM115,SIM220,SIM221,SIM222,SIM223"
@@ -35,7 +35,7 @@ SELECT: Mapping[Lens, str] = {
     "performance": "PERF,ASYNC2,RUF015,RUF017",
     "style": "N,SIM,C90,ERA",
 }
-# Found by another lens, about typography or order, or about suppressions we do not control.
+# Rules that another lens has, and rules about typography, order or suppressions.
 IGNORE: Mapping[Lens, str] = {
     "security": "S101,S110,S112,S4",
     "bugs": (
@@ -49,12 +49,13 @@ IGNORE: Mapping[Lens, str] = {
 # The newest syntax is always allowed: what a project supports is not known here.
 TARGET = "py313"
 NEWER_SYNTAX = re.compile(r"on Python 3\.\d+ \(syntax was added in")
-# The kernel's limit for one argument list is 2 MB with the environment; far below is still one process for a big tree.
+# The kernel's limit for one argument list is 2 MB with the environment; this is far below it, and still one process for
+# a big tree.
 MAX_ARGUMENTS = 500_000
-# Enough to find a few files among thousands; if ruff fails on more, it is broken.
+# Enough to find a few bad files among thousands; if ruff fails more often, ruff itself is broken.
 MOST_FAILURES = 60
 COMPLEXITY = re.compile(r"\((\d+) > \d+\)")
-# Prose has verbs too; SQL has them in capitals, or goes into something called a query.
+# Prose has these verbs too. SQL has them in capitals, or goes into something named like a query.
 SQL = re.compile(r"SELECT|INSERT|UPDATE|DELETE|WITH\b|execute|cursor|query|sql|\bwhere\b|\bvalues\b")
 SECRET_NAME = re.compile(r"(?i)token|secret|passw|otp\b|nonce|salt|session|api_?key|csrf|verification|reset_?code")
 
@@ -77,7 +78,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
 
 
 async def run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any]], list[str]]:
-    """What ruff says of the files, and those it fails on: where it fails on many, it is asked about each half."""
+    """The results of ruff for the files, and the files it fails on. If it fails on several, each half is tried."""
     rows: list[dict[str, Any]] = []
     unread: list[str] = []
     waiting = _parts(files)
@@ -98,7 +99,7 @@ async def run_ruff(files: Sequence[str], lens: Lens) -> tuple[list[dict[str, Any
 
 
 def _unread(path: str, reader: SourceReader) -> list[Hit]:
-    """A finding, so that no file gets past a gate by breaking the tool that would have looked at it."""
+    """A finding, so that a file that breaks the tool does not pass a gate."""
     source = reader.read(path)
     last = len(source.lines) if source else 1
     message = "ruff fails on this file: it is broken, or nested deeper than any parser goes."
@@ -110,7 +111,7 @@ class Failed(AnalyzerFailed):
 
 
 async def try_out() -> None:
-    """Have ruff say its version. AnalyzerFailed when it does not."""
+    """Check that ruff prints its version. Raises AnalyzerFailed if it does not."""
     ended = await tool_process.run([*_command(), "--version"], tool="ruff")
     if ended.last_words.endswith("No module named ruff"):
         raise missing("ruff")
@@ -125,7 +126,7 @@ def _command() -> list[str]:
 async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
     command = [*_command(), "check", "--isolated", "--no-cache", "--quiet", "--exit-zero"]
     command += ["--output-format", "json", "--target-version", TARGET, "--no-preview"]
-    # E902: without it ruff says nothing of a file that it cannot decode.
+    # E902: without it ruff reports nothing for a file that it cannot decode.
     command += ["--select", f"{SELECT[lens]},E902"]
     if IGNORE[lens]:
         command += ["--ignore", IGNORE[lens]]
@@ -179,7 +180,7 @@ def _hits(rows: Sequence[dict[str, Any]], paths: Mapping[str, str], reader: Sour
 
 
 def _judge_hits(hits: Sequence[Hit], reader: SourceReader, lens: Lens) -> list[Hit]:
-    """The hits less those that are silenced, at most one syntax error a file, with confidence by the line."""
+    """The hits without silenced ones, with at most one syntax error per file, and with confidence by the line."""
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
         by_path.setdefault(hit.path, []).append(hit)
@@ -188,7 +189,7 @@ def _judge_hits(hits: Sequence[Hit], reader: SourceReader, lens: Lens) -> list[H
         source = reader.read(path)
         errors = [hit for hit in own if hit.rule in ("ruff:invalid-syntax", "ruff:E902", "ruff:E999")]
         if errors:
-            # Later errors mostly follow from the first; only the bugs lens reports it.
+            # Later errors mostly follow from the first. Only the bugs lens reports it.
             error = _syntax_error(errors[0], source, reader)
             judged += error if lens == "bugs" else []
             continue
@@ -198,9 +199,9 @@ def _judge_hits(hits: Sequence[Hit], reader: SourceReader, lens: Lens) -> list[H
 
 
 def _syntax_error(hit: Hit, source: SourceFile | None, reader: SourceReader) -> list[Hit]:
-    """The error, at the latest on the last line that says something; a declared encoding that ruff cannot read is none.
+    """The error, at the last line with text at the latest; none for a declared encoding that ruff cannot read.
 
-    The file is kept as one that could not be checked in any case.
+    In both cases the file counts as not checked.
     """
     lines = source.lines if source else []
     if hit.rule == "ruff:E902" and any("coding" in line for line in lines[:2]):
@@ -221,7 +222,7 @@ def _weigh_hit(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
 
 
 def weight(code: str, message: str, text: str, path: str) -> int | None:
-    """A rule's confidence where the text of the match says more than the rule; shared with bandit for S rules."""
+    """The confidence of a match, if its text says more than the rule. Shared with bandit for S rules."""
     match code:
         case "S311" if SECRET_NAME.search(text):
             return 88
@@ -232,7 +233,7 @@ def weight(code: str, message: str, text: str, path: str) -> int | None:
         case "C901" if (found := COMPLEXITY.search(message)) and int(found[1]) > 20:
             return 86
         case "T100" if message.startswith("Import"):
-            return 30  # to offer a debugger is not to leave one in
+            return 30  # an import may only offer a debugger
         case "F401" if path.endswith("__init__.py"):
             return 40
         case "S324" | "S303" if "usedforsecurity=False" in text.replace(" ", ""):

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     Row = tuple[str, Severity, int]
 
 # ruff's S rules and bandit's tests share their numbers and, where both have the rule, its meaning. One is a port of the
-# other, so that both agree proves little: what is not to be reported has at most 54, and two of those stay below 80.
+# other, so their agreement proves little: rules that should not be reported have at most 54, and two of these stay
+# below 80.
 SECURITY: Mapping[str, Row] = {
     "102": ("code-injection", "critical", 88),
     "103": ("file-permissions", "warning", 88),
@@ -80,7 +81,7 @@ SECURITY: Mapping[str, Row] = {
     "704": ("xss", "warning", 54),
 }
 
-# By the longest prefix that is here.
+# Looked up by the longest prefix in this table.
 RUFF: Mapping[str, Row] = {
     "invalid-syntax": ("syntax-error", "critical", 99),
     "E9": ("syntax-error", "critical", 99),
@@ -102,7 +103,7 @@ RUFF: Mapping[str, Row] = {
     "F633": ("likely-bug", "warning", 95),
     "F634": ("comparison-mistake", "warning", 97),
     "F7": ("syntax-error", "critical", 95),
-    # Another package may have a Literal of its own, the texts of which are no annotations.
+    # Another package may have its own Literal, whose texts are not annotations.
     "F722": ("syntax-error", "warning", 70),
     "F811": ("redefinition", "warning", 88),
     "F821": ("undefined-name", "critical", 94),
@@ -215,7 +216,7 @@ RUFF: Mapping[str, Row] = {
     "RUF060": ("no-effect", "warning", 90),
     "RUF064": ("file-permissions", "warning", 88),
     "RUF071": ("likely-bug", "info", 80),
-    # Higher where it is certain that the file is not closed (`match_confidence.py`).
+    # Higher if it is certain that the file is not closed (`match_confidence.py`).
     "SIM115": ("resource-leak", "warning", 45),
     "SIM107": ("control-flow", "warning", 90),
     "SIM22": ("comparison-mistake", "warning", 93),
@@ -224,7 +225,7 @@ RUFF: Mapping[str, Row] = {
     "ASYNC": ("blocking-in-async", "info", 60),
     "ASYNC21": ("blocking-in-async", "warning", 92),
     "ASYNC22": ("blocking-in-async", "warning", 86),
-    # It only starts one.
+    # It only starts a process.
     "ASYNC220": ("blocking-in-async", "info", 70),
     "ASYNC230": ("blocking-in-async", "info", 70),
     "ASYNC240": ("blocking-in-async", "info", 50),
@@ -254,7 +255,7 @@ RUFF: Mapping[str, Row] = {
     "SIM910": ("simplification", "info", 82),
 }
 
-# Rules of our own.
+# Rules of chargehand.
 OWN: Mapping[str, Row] = {
     "secrets:known": ("hardcoded-secret", "critical", 95),
     "secrets:assigned": ("hardcoded-secret", "critical", 86),
@@ -316,7 +317,7 @@ OWN: Mapping[str, Row] = {
     "extent:large": ("large-change", "info", 82),
 }
 
-# Of linters of other languages, what is more than a likely mistake; the confidence comes with each match.
+# Rules of linters of other languages that are more than a likely mistake. Confidence comes with each match.
 LINTED: Mapping[str, Row] = {
     "noDebugger": ("debug-leftover", "warning", 92),
     "noFocusedTests": ("focused-test", "warning", 92),
@@ -344,6 +345,6 @@ def find(code: str) -> Row | None:
 
 
 def is_shared(code: str) -> bool:
-    """Whether ruff and bandit have the rule under one number."""
+    """Whether ruff and bandit have the rule under the same number."""
     tool, _, name = code.partition(":")
     return tool in ("ruff", "bandit") and name[:1] in ("S", "B")[tool == "bandit"] and name[1:] in SECURITY

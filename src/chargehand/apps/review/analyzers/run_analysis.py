@@ -1,6 +1,6 @@
 """An analyzer's module and a scope -> findings; most modules run in a child, where a crash harms nothing else.
 
-A large order has a child of its own, which ends with it; small ones go to the child that is kept (ADR 5).
+A large order has its own child, which ends with it; small orders go to the reused child (ADR 5).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from chargehand.errors import AnalyzerFailed
 if TYPE_CHECKING:
     from chargehand.apps.review.analyzers.lens import Lens
 
-# So little is looked at in less time than a child takes to start.
+# Orders up to this size take less time than the start of a child.
 FEW_FILES = 20
 FEW_BYTES = 500_000
-# So quick that this goes for any number of files.
+# Modules that are as quick for any number of files.
 QUICK = ("dead_code",)
 
 
 async def run_analysis(module: str, scope: Scope, lens: Lens) -> AnalyzerResult:
-    """Have an analyzer's module look at a scope, and make findings of its hits."""
+    """Run an analyzer's module on a scope, and make findings from its hits."""
     if module in child.MODULES:
         found = Hits.from_json(await _ask(module, scope, small=module in QUICK or _is_small(scope)))
     else:
@@ -38,18 +38,18 @@ async def run_analysis(module: str, scope: Scope, lens: Lens) -> AnalyzerResult:
 
 
 async def try_out(module: str) -> None:
-    """Have a child load what a module needs. AnalyzerFailed when it cannot."""
+    """Let a child load what a module needs. Raises AnalyzerFailed if it cannot."""
     await _ask(module, Scope(Path(os.sep), ()), small=True)
 
 
 async def ask_child(module: str, scope: Scope) -> Any:
-    """What a child answers about a scope, as JSON."""
+    """The answer of a child about a scope, as JSON."""
     return await _ask(module, scope, small=_is_small(scope))
 
 
 async def _ask(module: str, scope: Scope, *, small: bool) -> Any:
-    """What a child answers: a small order goes to the one that is kept."""
-    # ASCII: a file name that is not UTF-8 travels as lone surrogates.
+    """The answer of a child. A small order goes to the reused child."""
+    # ASCII: a file name that is not UTF-8 is sent as lone surrogates.
     order = json.dumps({**AnalysisOrder.of(scope).to_json(), "module": module}).encode("ascii")
     answer = await reused_child.ask(order) if small else None
     if answer is None:

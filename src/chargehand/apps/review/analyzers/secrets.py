@@ -1,4 +1,5 @@
-"""Credentials in text of any language, as hits: the patterns of `redaction.py`, without what only looks like one.
+"""Credentials in text of any language, as hits: the patterns of `redaction.py`, without text that only looks like a
+secret.
 
 Examples, placeholders, references to variables, hashes and lock files are not reported. No message holds the secret.
 """
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# How a pattern of redaction.py is reported; every other kind has a form of its own.
+# The rule for each pattern of redaction.py; all other kinds have a known form.
 RULES = {
     "assigned": "secrets:assigned",
     "password": "secrets:assigned",
@@ -55,9 +56,9 @@ REFERENCE = re.compile(
     \.(?:json|ya?ml|toml|pem|txt|env|crt|key|py|js|ts|conf|cfg|ini)$
     """
 )
-# A signed address names the key it was signed with, and is open to everybody who has it for a while.
+# A signed address names the id of its key, and is meant for sharing for a limited time.
 SIGNED = re.compile(r"(?i)x-amz-credential(?:=|%3d)\Z|awsaccesskeyid(?:=|%3d)\Z")
-# In characters; the shortest in use has 43.
+# In characters; the shortest signature in use has 43.
 LEAST_SIGNATURE = 20
 HASH = re.compile(
     r"(?i)(?:sha(?:1|224|256|384|512)|md5|blake2[bs]?)[-:=]|integrity|checksum|digest|\bhash\b|fingerprint"
@@ -80,16 +81,16 @@ PUBLIC_NAME = re.compile(
     r"|method|version|size|store|validat\w*)"
     r"|public[_-]?key|site[_-]?key|(?:primary|foreign|partition|sort|cache|publishable|translation)[_-]?key"
 )
-# Hosts with which a password in a URL is an example.
+# Hosts for which a password in a URL is an example.
 LOCAL = re.compile(
     r"(?i)localhost|127\.|0\.0\.0\.0|\[?::1|(?:[\w.-]{1,30}\.)?example\b|(?:my|your)?-?_?host(?:name)?\b"
     r"|[\w-]{0,20}\.(?:test|invalid)\b"
-    # Whoever reports errors there needs the key, so it is in every copy of the program.
+    # Every copy of a program that reports errors there contains the key.
     r"|[\w.-]{0,60}\bsentry\.io\b"
 )
-# A long text in quotes without a space, in code; nothing of it may go on before or after.
+# A whole text in quotes in code: long and without a space.
 OPAQUE = re.compile(r"""(?<![\w"'])(?P<quote>["'])(?P<secret>[A-Za-z0-9+/_=-]{24,120})(?P=quote)(?!["'])""")
-# What such a text is when it is a key: near it is said who it is shown to. Otherwise it may be anything.
+# Words near a text like that if it is a key. Without them it may be anything.
 ACCESS = re.compile(
     r"(?i)auth|bearer|credential|api[_-]?key|(?:access|secret|private|client|account|signing|service)[_-]?(?:key|id\b|token)|login"
     r"|\.connect\(|[_-]pw\b|webhook|hmac\.new|Fernet\(|\bsign\("
@@ -99,7 +100,7 @@ NOT_ACCESS = re.compile(
 )
 OPAQUE_BITS = 4.2
 WORD = re.compile(r"[A-Z]?[a-z]{5,}|[A-Z]{6,}")
-# Bits per character below which a value is a word, a date or a run of the same sign.
+# Below this number of bits per character, a value is a word, a date or a repeated character.
 ENTROPY = 2.75
 
 
@@ -120,17 +121,17 @@ def _in_source(source: SourceFile) -> Iterator[Hit]:
         for match in pattern.expression.finditer(source.text):
             start, end = match.span("secret" if "secret" in pattern.expression.groupindex else 0)
             line = source.text.count("\n", 0, start) + 1
-            # Patterns go from the sure to the likely, and one line is one finding.
+            # Patterns are ordered from certain to likely, and each line gives at most one finding.
             if line not in taken and pattern.sure(match) and _worth_telling(pattern, match, source):
                 taken.add(line)
                 hit = _hit(pattern.kind, source.path, line, source.text.count("\n", 0, max(start, end - 1)) + 1)
-                # By its name alone, in a text for readers, it is an example.
+                # In prose, a value that only its name makes a secret is an example.
                 is_told = hit.rule == "secrets:assigned" and source.path.lower().endswith(PROSE)
                 yield replace(hit, confidence=IN_PROSE) if is_told else hit
 
 
 def _opaque_lines(source: SourceFile) -> Iterator[int]:
-    """Lines of code with a text that only a machine can have made, where access to something is given."""
+    """Lines of code about access that have a text which only a machine can have made."""
     if not (source.path.lower().endswith(CODE) or source.python):
         return
     for number, line in enumerate(source.lines, 1):
@@ -168,10 +169,10 @@ def _worth_telling(pattern: Pattern, match: re.Match[str], source: SourceFile) -
     if SIGNED.search(source.text, max(0, match.start(group) - 40), match.start(group)):
         return False
     if "\n" in source.text[match.start() : match.start(group)] and source.text[match.start(group) - 1] not in "\"'`":
-        return False  # `KEY=` has no value: what follows is the next line
+        return False  # `KEY=` has no value: the match is on the next line
     match pattern.kind:
         case "jwt":
-            # One without a signature opens nothing: it is an example of the form.
+            # A token without a signature gives no access: it is an example.
             return len(value.split(".")[2]) >= LEAST_SIGNATURE and entropy(value) > 2.0
         case "assigned" | "password":
             line = source.lines[source.text.count("\n", 0, match.start(group))]
@@ -186,7 +187,7 @@ def _worth_telling(pattern: Pattern, match: re.Match[str], source: SourceFile) -
         case "authorization" | "cookie" | "signature" | "azure-key":
             return _is_secret_value(value)
         case "api-key":
-            # Words joined by hyphens have digits too, as in the names of ciphers.
+            # Words joined by hyphens may have digits too, as in names of ciphers.
             return max(map(len, re.split(r"[-_]", value))) >= 16
         case _:
             return entropy(value) > 2.0

@@ -23,14 +23,14 @@ from chargehand.engine.analyzer_port import UNREAD
 
 MAX_BYTES = 2 * 1024 * 1024
 PYTHON_SUFFIXES = (".py", ".pyi", ".pyw")
-# A tree with more files of one language is looked through no further.
+# The most files that are read in a tree for one language.
 MAX_FILES = 20_000
 # Folders of code that is not the project's own.
 VENDORED = frozenset(
     {".eggs", ".nox", ".tox", ".venv", "__pycache__", "_vendor", "bower_components", "node_modules", "site-packages"}
     | {"third-party", "third_party", "thirdparty", "vendor", "vendored", "venv"}
 )
-# A tool that looks through a whole tree also leaves out what was built.
+# A search of a whole tree also leaves out built files.
 FOREIGN = VENDORED | {"build", "dist", "env"}
 LOCKS = frozenset(
     {"Cargo.lock", "Gemfile.lock", "Pipfile.lock", "bun.lock", "bun.lockb", "composer.lock", "flake.lock", "go.sum"}
@@ -38,7 +38,7 @@ LOCKS = frozenset(
     | {"pixi.lock", "pnpm-lock.yaml", "poetry.lock", "pubspec.lock", "pylock.toml", "uv.lock", "yarn.lock"}
 )
 _SHEBANG = re.compile(rb"#!.{0,80}\bpython[\d.]*\b")
-# Why a file could not be checked. Said alike by all analyzers: what stopped several of them is one cause.
+# Why a file could not be checked. All analyzers use the same words, so that one cause is reported once.
 UNPARSED = "Could not be parsed (a syntax error, or another version of Python)"
 UNDECODED = "Could not be decoded"
 TEST_PARTS = frozenset({"test", "tests", "spec", "specs", "__tests__", "fixtures", "testdata"})
@@ -81,13 +81,13 @@ class SourceFile:
                 if token.type == tokenize.COMMENT:
                     found[token.start[0]] = token.string
         except (tokenize.TokenError, SyntaxError, RecursionError):
-            # What comes after the place it cannot read stays without comments.
+            # Comments after a place that cannot be read are missing.
             return found
         return found
 
 
 class SourceReader:
-    """Reads files and keeps why it had to leave some out."""
+    """Reads files, and records why it left some out."""
 
     def __init__(self, root: Path, max_bytes: int = MAX_BYTES) -> None:
         self.root = root
@@ -97,7 +97,7 @@ class SourceReader:
         self._folders: dict[str, bool] = {}
 
     def fits(self, path: str) -> bool:
-        """Whether the file is there and small enough; a symlink is not followed out of the root."""
+        """Whether the file exists and is small enough; a symlink out of the root is not followed."""
         full = os.path.join(self.root, path)
         try:
             about = os.stat(full)
@@ -114,7 +114,7 @@ class SourceReader:
         return True
 
     def _folder(self, full: str) -> bool:
-        """Whether the folder a file is in lies in the root; links are resolved once for all its files."""
+        """Whether the folder of a file is inside the root. Links are resolved once for all its files."""
         folder = os.path.dirname(full)
         if folder not in self._folders:
             self._folders[folder] = self._inside(os.path.realpath(folder))
@@ -141,7 +141,7 @@ class SourceReader:
         return SourceFile(path, _with_one_end(decode_source(data)))
 
     def parse_files(self, paths: Iterable[str]) -> Iterator[tuple[SourceFile, ast.Module]]:
-        """Sources with their trees; where an error of syntax is, ruff says."""
+        """Sources with their trees. ruff reports the place of a syntax error."""
         for source in self.each(paths):
             if source.tree is None:
                 self.note_unparsed(source.path)
@@ -149,7 +149,7 @@ class SourceReader:
                 yield source, source.tree
 
     def note_unparsed(self, path: str) -> None:
-        """Keep why a file could not be parsed: its bytes are not text, or the text is not Python."""
+        """Record why a file could not be parsed: its bytes are not text, or the text is not Python."""
         try:
             data = (self.root / path).read_bytes()
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
@@ -162,7 +162,7 @@ class SourceReader:
             self.count_unchecked(UNPARSED, path)
 
     def count_unchecked(self, reason: str, path: str) -> None:
-        """Keep why a file could not be checked; the first reason stays."""
+        """Record why a file could not be checked; the first reason is kept."""
         self._unchecked.setdefault(path, reason)
 
     def unchecked_files(self) -> dict[str, str]:
@@ -171,7 +171,7 @@ class SourceReader:
 
 
 def decode_source(data: bytes) -> str:
-    """Text of any encoding: by its mark, as UTF-8, else byte by byte, so that every line keeps its number."""
+    """Text of any encoding: by byte order mark, as UTF-8, else byte by byte, so that every line keeps its number."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -186,7 +186,7 @@ def decode_source(data: bytes) -> str:
 
 
 def split(text: str) -> list[str]:
-    """The lines of a text without their ends, as compilers number them: no form feed or U+2028 ends one."""
+    """The lines of a text without their ends, as compilers number them: form feed and U+2028 do not end a line."""
     lines = _with_one_end(text).split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
@@ -213,7 +213,7 @@ def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def tree_files(root: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
-    """Files of the whole tree with such an ending, in a fixed order, without what is not the project's own."""
+    """Files of the tree with one of these endings, in a fixed order, without code from other projects."""
     count = 0
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))
@@ -226,7 +226,7 @@ def tree_files(root: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
 
 
 def is_python(path: str, root: Path | str | None = None) -> bool:
-    """By its ending in any case; where there is none and a root to read it in, by its first line."""
+    """Whether it is Python, by its ending in any letter case; without one, by its first line if a root is given."""
     if path.lower().endswith(PYTHON_SUFFIXES):
         return True
     if root is None or "." in path.rpartition("/")[2]:
@@ -253,5 +253,5 @@ def is_test(path: str) -> bool:
 
 
 def text_key(path: str) -> str:
-    """A path as a tool writes it into JSON: bytes that are not UTF-8 become the replacement character."""
+    """A path in the form that a tool writes to JSON: bytes that are not UTF-8 become the replacement character."""
     return os.fsencode(path).decode("utf-8", "replace")

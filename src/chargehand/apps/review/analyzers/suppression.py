@@ -1,4 +1,4 @@
-"""Comments that silence a rule, whichever tool's: `# noqa`, `# nosec`, `chargehand: ignore`, `pylint: disable=`.
+"""Comments that silence a rule of any tool: `# noqa`, `# nosec`, `chargehand: ignore`, `pylint: disable=`.
 
 `pragma: allowlist secret`, `gitleaks:allow` and `trufflehog:ignore` are for secrets. `chargehand: ignore` works in any
 language, for all categories or for those in brackets: `chargehand: ignore[todo]`.
@@ -22,7 +22,7 @@ _SECRET = re.compile(r"pragma:\s*allowlist\s+secret|gitleaks:allow|trufflehog:ig
 _CODE = re.compile(r"[A-Z]+\d+", re.IGNORECASE)
 _OWN = re.compile(r"chargehand:\s*ignore(?:\[(?P<names>[\w\s,-]*)\])?", re.IGNORECASE)
 _PYLINT = re.compile(r"#\s*pylint:\s*disable=(?P<names>[\w\s,-]+)")
-# What pylint calls ours.
+# Names of pylint -> our categories.
 _PYLINT_NAMES = {
     "undefined-variable": "undefined-name",
     "bare-except": "swallowed-error",
@@ -51,7 +51,7 @@ def silenced_codes(line: str) -> frozenset[str]:
         codes |= {code.upper() for code in _CODE.findall(noqa["codes"] or "")} or {EVERYTHING}
     if nosec := _NOSEC.search(line):
         tests = {f"S{code[1:]}" for code in _CODE.findall(nosec["codes"] or "")}
-        # `nosec` is about security only; a test given by name silences all of them.
+        # `nosec` is only about security. A test given by name silences all security rules.
         codes |= tests or {"S", "SECRET"}
     if _SECRET.search(line):
         codes |= set(_SECRETS)

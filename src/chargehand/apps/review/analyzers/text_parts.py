@@ -1,4 +1,4 @@
-"""An expression that puts a text together -> its parts in order: the words of the code, and the values between them.
+"""An expression that builds a text -> its parts in order: the words in the code, and the values between them.
 
 Runs in a child process too: nothing here imports more than the standard library.
 """
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from string import Formatter
 
-# `%s`, `%(name)s`; what is a number or a percent sign is no text of somebody else.
+# `%s`, `%(name)s`. A number or a percent sign cannot be text from outside.
 _PERCENT = re.compile(r"%(?:\((\w+)\))?[-+ #0]*\d*(?:\.\d+)?([a-zA-Z%])")
 _NUMBERS = "dioxXeEfFgGc%"
 

@@ -1,4 +1,4 @@
-"""An analyzer's tool becomes its output: outside of the reviewed tree, in an environment without surprises."""
+"""Runs the tool of an analyzer and returns its output: outside the reviewed tree, in a fixed environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chargehand.process import OutOfTime, ProcessResult, TooMuchOutput, run_proc
 
 SECONDS = 300.0
 MAX_OUTPUT = 64 * 1024 * 1024
-# What a tool may know of where it runs. No PYTHON*, GIT_*, RUFF_* or LD_* variable gets through.
+# The variables that a tool gets. PYTHON*, GIT_*, RUFF_* and LD_* are never passed on.
 KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
@@ -23,9 +23,9 @@ async def run(
     seconds: float = SECONDS,
     max_output: int = MAX_OUTPUT,
 ) -> ProcessResult:
-    """Run a command to its end. AnalyzerFailed where it cannot be started, and past its limits."""
+    """Run a command to its end. Raises AnalyzerFailed if it cannot be started or exceeds its limits."""
     try:
-        # Not in the reviewed tree: a tool may load code or configuration from where it is started.
+        # Not in the reviewed tree: a tool may load code or configuration from its working directory.
         return await run_process(
             command,
             stdin=stdin,

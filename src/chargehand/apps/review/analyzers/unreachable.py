@@ -35,5 +35,5 @@ def _unreachable(source: SourceFile, tree: ast.Module) -> Iterator[Hit]:
 
 
 def _makes_generator(statement: ast.stmt) -> bool:
-    """A `yield` after the return is there to make the function a generator."""
+    """A `yield` after the return makes the function a generator."""
     return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(statement))

@@ -16,7 +16,7 @@ from chargehand.apps.review.analyzers.source_files import SourceFile
 
 Found = tuple[str, ast.expr | ast.stmt, str, str | None]
 UNESCAPED = frozenset({"mark_safe", "Markup", "SafeString", "SafeText", "format_html"})
-# Objects of any class are made while these read; other tools know `pickle` alone.
+# These functions create objects of any class while they read. Other tools know only `pickle`.
 OBJECTS = frozenset({"_pickle.load", "_pickle.loads", "cPickle.load", "cPickle.loads", "jsonpickle.decode"})
 
 # asyncio's calls that start a shell, and which argument is the command.
@@ -89,7 +89,7 @@ def _is_dynamic(arguments: list[ast.expr]) -> bool:
 
 
 def _is_query(node: ast.expr) -> bool:
-    """Whether its text is SQL, as far as it is in the source."""
+    """Whether the part of its text that is in the source is SQL."""
     texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
     return any(isinstance(text, str) and _SQL.search(text) for text in texts)
 
@@ -118,7 +118,7 @@ def _expands(keywords: dict[str, ast.expr]) -> bool:
 
 
 def _is_built(node: ast.expr) -> bool:
-    """Whether text is put together from something that is not in the source."""
+    """Whether text is built from a value that is not in the source."""
     match node:
         case ast.JoinedStr(values=values):
             return any(isinstance(each, ast.FormattedValue) for each in values)

@@ -1,8 +1,7 @@
 """Changed Python functions, coverage data and the imports of the tests, as hits: behaviour that no test can have run.
 
-Where coverage data is there and newer than the change, lines that ran in no test are reported. Without it a module is
-reported only when no test imports it, directly or through other modules: that a test does not mention a function by
-its name says little.
+If there is coverage data newer than the change, lines that no test ran are reported. Without it, a module is reported
+only if no test imports it, directly or through other modules: the names of functions in tests say little.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def examine(order: AnalysisOrder) -> Hits:
 
 
 def _newest_coverage(root: Path, paths: list[str]) -> tuple[RecordedCoverage | None, tuple[str, ...]]:
-    """The coverage data that fits the files as they are, and why data that is there was not used."""
+    """The coverage data that fits the present files, and why other data was not used."""
     newest = max(os.stat(root / path).st_mtime for path in paths)
     notes: list[str] = []
     for name in COVERAGE_FILES:
@@ -97,7 +96,7 @@ def _ranges(lines: list[int]) -> Iterator[str]:
 
 
 def _changed_functions(tree: ast.Module, ranges: Ranges) -> Iterator[tuple[str, list[int]]]:
-    """Functions of the top level and of classes, with the first line of each statement of theirs that changed."""
+    """Functions of the top level and of classes, with the first line of each of their changed statements."""
     for name, function in _functions(tree):
         lines = sorted({first for first, last in _statements(function) if _touches(first, last, ranges)})
         if lines:
@@ -117,7 +116,7 @@ def _touches(first: int, last: int, ranges: Ranges) -> bool:
 
 
 def _statements(function: Function) -> Iterator[tuple[int, int]]:
-    """First and last line of each statement that does something; of a compound one, those of its head."""
+    """First and last line of each statement that does something; for a compound statement, only its head."""
     for node in ast.walk(function):
         if isinstance(node, ast.stmt) and node is not function and not _is_idle(node):
             inner = [each.lineno for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
@@ -126,13 +125,13 @@ def _statements(function: Function) -> Iterator[tuple[int, int]]:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """Docstrings, annotations and what only says that there is nothing."""
+    """Docstrings, annotations and statements such as `pass`."""
     match statement:
         case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.AnnAssign() | ast.Global() | ast.Nonlocal():
             return True
         case ast.Raise(exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))):
             return True
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Try():
-            return True  # what is inside counts
+            return True  # the statements inside count
         case _:
             return False

@@ -1,4 +1,4 @@
-"""An analyzer's name -> its version, which changes with the tool it uses and with any of our rules."""
+"""An analyzer's name -> its version, which changes with its tool and with any rule of chargehand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INSTALL = "pip install 'chargehand[review]'"
 
 
 def version_of(analyzer: str, tool: str | None) -> str:
-    """Part of every key of the cache, so that no finding outlives the rule that made it."""
+    """The version of an analyzer. It is part of every cache key, so a finding is never older than its rule."""
     from chargehand.apps.review.analyzers.linters import program_versions
 
     installed = _installed_version(tool) if tool else program_versions() if analyzer.endswith("linters") else ""
@@ -27,7 +27,7 @@ def missing(package: str) -> AnalyzerFailed:
 
 
 def _installed_version(package: str) -> str:
-    """`missing` when it is not installed: running it will report that."""
+    """`missing` if it is not installed: the analysis will report that."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -36,6 +36,6 @@ def _installed_version(package: str) -> str:
 
 @cache
 def digest_of_rules() -> str:
-    """Our tables, patterns and rules as one word."""
+    """A hash of all tables, patterns and rules."""
     sources = (*sorted(Path(__file__).parent.glob("*.py")), Path(redaction.__file__))
     return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
