@@ -1,4 +1,4 @@
-"""The record of a run -> its report, page or export as commands and the server show it, in the words of its app."""
+"""The record of a run -> its report, page or export for commands and the server, in the words of its app."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TraceForm = Literal["json", "jsonl", "html", "otlp"]
 
 
 def read_report(source: RunSource, run: str) -> tuple[dict[str, Any], Sequence[Question]]:
-    """The report as JSON, final or as far as the run has come, and the open questions."""
+    """The report as JSON, final or so far, and the open questions."""
     if (stored := read_stored_report(source, run)) is not None:
         return stored, ()
     from chargehand.apps.registry import find_app
@@ -77,7 +77,7 @@ def export_run(
 
 
 def parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
-    """What the app that started the run shows: the findings it selected, and its own words for gaps."""
+    """The parts that the app of the run shows: its selected findings, and its own words for gaps."""
     from chargehand.apps.registry import find_app
     from chargehand.runs.report_from_record import report_so_far
 
@@ -96,7 +96,7 @@ def parts_shown_by_app(source: RunSource, run: str) -> dict[str, Any] | None:
 
 
 def _names_no_app(source: RunSource, run: str) -> bool:
-    """Whether the first event already says that no app started the run: then the record need not be folded."""
+    """Whether the first event already shows that no app started the run, so that the record need not be read."""
     first = next(source.events(run), None)
     request: dict[str, Any] = {} if first is None else first.data.get("request") or {}
     return request.get("app", "") is None

@@ -1,6 +1,6 @@
-"""A Python project becomes tests for what has none: found without running it, tried in a sandbox, run three times.
+"""A Python project becomes tests for untested functions: found without running them, tried in a sandbox three times.
 
-`await run(path)` is the whole of it.
+`await run(path)` does all of this.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Generated", "run"]
 
-# Analyzers import this package and need none of them.
+# Loaded at first use: analyzers import this package and need none of these names.
 __getattr__ = lazy_names(__name__, {"Generated": "run_testgen", "run": "run_testgen"})

@@ -1,4 +1,4 @@
-"""Test sources of one module's functions become one file: imports once, no two tests of a name."""
+"""Test sources of one module's functions become one file: each import once, and no two tests with the same name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def assemble(module: str, sources: Mapping[str, str], note: str) -> tuple[str, dict[str, str]]:
-    """One file from many, in order; empty when there is no test in any. A name defined twice is numbered.
+    """One file from many, in order; empty if none has a test. A name defined twice is numbered.
 
-    With it the source that each test is from.
+    Also returns the source of each test.
     """
     owners: dict[str, str] = {}
     modules: dict[str, None] = {}
@@ -43,9 +43,9 @@ def assemble(module: str, sources: Mapping[str, str], note: str) -> tuple[str, d
 
 
 def use_module(tree: ast.Module, module: str) -> ast.Module:
-    """The file with the module under test imported as a module, as all files here do: `from a import b`, `b.f(1)`.
+    """The file with the module under test imported as a module, as in all files here: `from a import b`, `b.f(1)`.
 
-    Names that the file also uses for something else stay as they are.
+    Names that the file also uses for something else are not changed.
     """
     package, _, last = module.rpartition(".")
     ours = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == module]
@@ -81,7 +81,7 @@ def hide_from_collection(source: str) -> str:
 
 
 def without(source: str, names: Iterable[str]) -> str:
-    """The file without some of its tests; empty when none is left. Imports that nothing uses any more go too."""
+    """The file without some of its tests; empty when none is left. Unused imports are removed too."""
     gone = set(names)
     tree = ast.parse(source)
     kept = [node for node in tree.body if not (isinstance(node, Definition) and node.name in gone)]
@@ -113,7 +113,7 @@ def _names(node: ast.AST) -> Iterable[str]:
 
 
 def _rename(tree: ast.Module, taken: set[str]) -> None:
-    """Give what is defined twice, in different files, a name of its own, wherever the file uses it."""
+    """Rename a definition that another file also has, wherever its file uses it."""
     changed: dict[str, str] = {}
     for name in _defined_names(tree):
         new, number = name, 2

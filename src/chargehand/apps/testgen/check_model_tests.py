@@ -13,13 +13,13 @@ from chargehand.apps.testgen.project import read_project
 from chargehand.apps.testgen.sandbox import find_means, room
 from chargehand.apps.testgen.verify import verify
 
-# Set by the app, never by a worker: without it and without a sandbox the tests are not run.
+# Set by the app, never by a worker. Without it, tests are not run unless there is a sandbox.
 unsafe_run: ContextVar[bool] = ContextVar("unsafe_run", default=False)
 _LONGEST = 100_000
 
 
 async def problem_with(output: Mapping[str, Any], path: Path) -> str | None:
-    """What is wrong with the tests of a worker's output; None when they are good."""
+    """What is wrong with the tests of a worker's output; None if they are good."""
     source, target = str(output.get("tests") or ""), str(output.get("target") or "")
     if (wrong := _wrong_on_paper(source, target)) is not None:
         return wrong

@@ -8,12 +8,12 @@ from collections.abc import Collection, Mapping
 
 from chargehand.apps.testgen.names import dotted_name
 
-# Of paths: what is on the disk where a test is run, and not what the code makes of it.
+# Methods of paths that depend on the disk of the machine, not only on the code.
 _LOOKING_METHODS = frozenset(
     {"exists", "is_file", "is_dir", "is_symlink", "is_mount", "stat", "lstat", "iterdir", "owner", "readlink"}
     | {"expanduser", "isatty"}
 )
-# What a module reaches; the longest name that fits counts, and "" is nothing.
+# What a module reaches. The longest name that fits counts, and "" means nothing.
 _REACHES: dict[str, str] = {
     "os": "os",
     **dict.fromkeys(("os.sep", "os.linesep", "os.pathsep", "os.curdir", "os.extsep", "os.fspath", "os.PathLike"), ""),
@@ -36,7 +36,7 @@ _REACHES: dict[str, str] = {
     **dict.fromkeys(("builtins.eval", "builtins.exec", "builtins.compile"), "code made at run time"),
     "builtins.__import__": "code made at run time",
     **dict.fromkeys(("builtins.input", "builtins.breakpoint", "getpass"), "the terminal"),
-    # What depends on the machine, the sandbox or how Python was started is not a fact about the code.
+    # Results that depend on the machine, the sandbox or the start of Python are not facts about the code.
     **dict.fromkeys(("platform", "resource", "locale", "sysconfig", "site", "pwd", "grp"), "the machine"),
     **dict.fromkeys(("gc", "glob.glob", "glob.iglob"), "the machine"),
     **dict.fromkeys(("pathlib.Path.cwd", "pathlib.Path.home", "time.tzname", "time.timezone"), "the machine"),
@@ -47,7 +47,7 @@ _REACHES: dict[str, str] = {
     **dict.fromkeys(("sys.intern", "sys.exc_info", "sys.exception", "sys.implementation"), ""),
     **dict.fromkeys(("sys.modules", "sys.meta_path", "sys.path_hooks", "sys._getframe"), "code made at run time"),
     "sys.stdin": "the terminal",
-    # What depends on the day or on chance is not tested by what it once gave.
+    # Results that depend on the day or on chance cannot be tested by an earlier result.
     **{f"time.{name}": "the clock" for name in ("time", "time_ns", "localtime", "gmtime", "ctime", "monotonic")},
     **{f"time.{name}": "the clock" for name in ("perf_counter", "process_time", "strftime", "monotonic_ns")},
     **{f"datetime.datetime.{name}": "the clock" for name in ("now", "today", "utcnow")},
@@ -68,7 +68,7 @@ _OPENING = frozenset(
 def danger_of_name(
     node: ast.Attribute | ast.Name, known: Mapping[str, str], local: Collection[str]
 ) -> tuple[str, str] | None:
-    """By its name alone: `os.remove`, `eval`. What was not imported is the function's own, a built-in or nothing."""
+    """By its name alone: `os.remove`, `eval`. A name that was not imported is local, a built-in or unknown."""
     spelled, name = dotted_name(node, {}), dotted_name(node, known)
     if spelled is None or name is None or (first := spelled.partition(".")[0]) in local:
         return None
@@ -82,7 +82,7 @@ def danger_of_name(
 
 
 def danger_of_call(node: ast.Call, known: Mapping[str, str]) -> tuple[str, str] | None:
-    """By what is called: opening for writing, methods of paths that change or ask the disk, those of the clock."""
+    """By what is called: opening for writing, methods of paths that change or read the disk, methods of the clock."""
     name = dotted_name(node.func, known)
     if name == "open":
         name = "builtins.open"

@@ -1,4 +1,4 @@
-"""A project becomes targets: public functions and methods without tests, each with what its source says about it."""
+"""A project becomes targets: public functions and methods without tests, each with facts from its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_CALLED = frozenset({"property", "cached_property", "overload", "abstractmet
 
 @dataclass(frozen=True, slots=True)
 class UntestedFunction:
-    """One function or method. `name` is as it is written in its module: `parse`, `Basket.add`."""
+    """One function or method. `name` is its name within the module: `parse`, `Basket.add`."""
 
     module: str
     path: str
@@ -35,7 +35,7 @@ class UntestedFunction:
 
 
 def find_targets(project: Project, evidence: KnownTests) -> tuple[list[UntestedFunction], int]:
-    """What has no tests, in the order of the files, and how many functions have some."""
+    """The functions without tests, in the order of the files, and the number of functions with tests."""
     targets: list[UntestedFunction] = []
     tested = 0
     for module in project.modules:
@@ -56,7 +56,7 @@ def find_targets(project: Project, evidence: KnownTests) -> tuple[list[UntestedF
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, AnyFunction]]:
-    """Functions of the module and methods of its classes; the last of a name counts, as for Python."""
+    """Functions of the module and methods of its classes; of the same name the last counts, as in Python."""
     found: dict[str, tuple[ast.ClassDef | None, AnyFunction]] = {}
     for node in tree.body:
         if isinstance(node, AnyFunction):
@@ -69,7 +69,7 @@ def functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, AnyFuncti
 
 
 def decorators(node: AnyFunction) -> set[str]:
-    """The last names of what decorates it: `functools.cache` is `cache`."""
+    """The last names of its decorators: `functools.cache` is `cache`."""
     found: set[str] = set()
     for each in node.decorator_list:
         named = each.func if isinstance(each, ast.Call) else each
@@ -81,7 +81,7 @@ def decorators(node: AnyFunction) -> set[str]:
 
 
 def _is_public(owner: ast.ClassDef | None, node: AnyFunction) -> bool:
-    """Private ones are tested through those that use them; what only declares does nothing to test."""
+    """Private functions are tested through their users; a function that only declares has nothing to test."""
     if node.name.startswith("_") or (owner is not None and owner.name.startswith("_")):
         return False
     return not (_NOT_CALLED & decorators(node)) and not _only_declares(node)

@@ -1,4 +1,4 @@
-"""Calls with what they gave become tests, each named by what it shows; those that tell nothing are left out."""
+"""Calls with their results become tests, each named by what it shows. Calls that detect no mutant are left out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_NAME = 70
 
 
 def choose_examples(stable: Sequence[Note], mutants: Sequence[Note]) -> list[Note]:
-    """What the docstring shows, then call by call what tells the most mutants that no other one tells yet."""
+    """Calls in the docstring, then call by call the one that detects the most mutants not detected yet."""
     told_by: dict[str, set[int]] = {}
     for number, mutant in enumerate(mutants):
         for call in mutant["told_by"]:
@@ -35,7 +35,7 @@ def choose_examples(stable: Sequence[Note], mutants: Sequence[Note]) -> list[Not
 
 
 def write_examples(name: str, chosen: Sequence[Note]) -> str:
-    """One test for what the docstring shows, and one for each other example; those that show the same are one."""
+    """One test for what the docstring shows, and one for each other example; equal examples become one."""
     title = snake(name.replace(".", "_"))
     bodies: dict[str, list[str]] = {}
     for note in chosen:
@@ -58,7 +58,7 @@ def snake(name: str) -> str:
 
 
 def _plain(call: str) -> str:
-    """The call without what makes a list of what it gives."""
+    """The call without the code that makes a list of its result."""
     found = re.fullmatch(r"list\(itertools\.islice\((.*), \d+\)\)", call, re.DOTALL)
     return found[1] if found else call
 
@@ -73,7 +73,7 @@ def _assertion(note: Note) -> str:
 
 
 def _name_by_result(title: str, note: Note, name: str) -> str:
-    """`test_ordinal_of_1_is_1st`; without the result where that would be long."""
+    """`test_ordinal_of_1_is_1st`; without the result if that would be long."""
     head = f"test_{title}_{_of(note, name)}"
     result = _words(ast.parse(note["gives"], mode="eval").body)
     return f"{head}_is_{result}" if len(head) + len(result) + 4 <= _LONGEST_NAME and len(result) <= 24 else head
@@ -85,7 +85,7 @@ def _of(note: Note, name: str) -> str:
 
 
 def _inputs(note: Note, name: str) -> str:
-    """The arguments in words, those by name after it; at most three."""
+    """The arguments in words, keyword arguments with their names; at most three."""
     node = ast.parse(_plain(note["call"]), mode="eval").body
     if not isinstance(node, ast.Call):
         return "an_example"
@@ -98,7 +98,7 @@ def _inputs(note: Note, name: str) -> str:
 
 
 def _words(node: ast.expr) -> str:
-    """A value in words that can stand in a name."""
+    """A value in words that can be part of a name."""
     match node:
         case ast.Constant(value=bool() | None):
             return str(node.value).lower()

@@ -1,4 +1,4 @@
-"""The expressions of a function become the classes their values are of, as far as that can be seen by reading."""
+"""The expressions of a function become the classes of their values, as far as the source shows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from chargehand.apps.testgen.discover import AnyFunction
 from chargehand.apps.testgen.names import Exports, dotted_name
 
-# The class of what is written out in the code, or imported: nothing of the project's.
+# The class of literals and imported objects: not a class of the project.
 NOT_OURS = "builtins"
 _WRITTEN_OUT = (
     ast.Constant, ast.JoinedStr, ast.List, ast.Dict, ast.Set, ast.Tuple, ast.ListComp, ast.DictComp, ast.SetComp,
@@ -19,7 +19,7 @@ _CONVERSIONS = frozenset({"str", "int", "float", "bool", "bytes", "list", "dict"
 
 
 class Kinds:
-    """What the names of one function hold: `s = Store()`, `s: Store`, `with Store() as s`. With two, it is unknown."""
+    """What the names of one function hold: `s = Store()`, `s: Store`, `with Store() as s`. Two mean unknown."""
 
     def __init__(self, function: AnyFunction, known: Mapping[str, str], exports: Exports) -> None:
         self._known = known
@@ -46,7 +46,7 @@ class Kinds:
                     pass
 
     def of(self, node: ast.expr) -> str | None:
-        """The class's full name, NOT_OURS for what is not the project's, None for what cannot be seen."""
+        """The class's full name, NOT_OURS for a class outside the project, None if it is unknown."""
         match node:
             case ast.Name(id=name) if name in self._names:
                 return self._names[name]
@@ -69,7 +69,7 @@ class Kinds:
         return NOT_OURS if name is not None and name.partition(".")[0] in self._known else None
 
     def _class_named(self, node: ast.expr) -> str | None:
-        """The class of that name; what a function gives cannot be seen."""
+        """The class with that name; None for a function, whose result is unknown."""
         name = dotted_name(node, self._known)
         name = None if name is None else self._exports.origin(name)
         return name if name is not None and name.rpartition(".")[2][:1].isupper() else None

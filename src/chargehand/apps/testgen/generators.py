@@ -27,7 +27,7 @@ _MODEL_TEST = 60
 
 @cache
 def version() -> str:
-    """Everything installed counts, because the code under test uses it, and how tests are made of it."""
+    """A hash of all installed packages, because the code under test uses them, and of the code that makes tests."""
     parts = [sys.version, *sorted(f"{each.name}={each.version}" for each in metadata.distributions())]
     ours = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.rglob("*.py"))]
     return hashlib.sha256("\0".join([*parts, *ours]).encode()).hexdigest()
@@ -49,7 +49,7 @@ async def candidates(scope: Scope) -> AnalyzerResult:
 
 
 async def file(scope: Scope) -> AnalyzerResult:
-    """One file from the sources of a module's functions, with what tells a mutant and passed three runs."""
+    """One file from the sources of a module's functions, with the tests that detect a mutant and passed three runs."""
     from chargehand.apps.testgen.assemble import assemble, without
     from chargehand.apps.testgen.ghostwrite import GhostwriteJob
     from chargehand.apps.testgen.places_of_tests import SuitePlace
@@ -76,7 +76,7 @@ async def file(scope: Scope) -> AnalyzerResult:
     for name in score.useless:
         unusable.setdefault(_target(owners[name], jobs, module), f"{name} tells no changed version of it from it")
     kept = {_target(id, jobs, module) for name, id in owners.items() if f"def {name}(" in verified.source}
-    # A function with a test that is offered is not one without.
+    # A function with at least one offered test does not count as untested.
     unusable = {name: why for name, why in unusable.items() if name not in kept}
     findings: list[Finding] = []
     for name, why in verified.failures.items():
@@ -84,7 +84,7 @@ async def file(scope: Scope) -> AnalyzerResult:
         if id is not None and id in jobs and scope.options["modelled"].get(id):
             findings.append(_failure(name, why, jobs[id]))
         else:
-            # A test of what the code was seen to do, when that does not stay so, says nothing about the code.
+            # A test of observed behaviour that does not repeat says nothing about the code.
             unusable[_target(id, jobs, module)] = f"{name or 'its test file'} was left out, it does not stay so: {why}"
     killed = {name: list(each) for name, each in score.by_function.items() if name in kept}
     told, all_of_them = (sum(each[at] for each in killed.values()) for at in (0, 1))
@@ -99,7 +99,7 @@ async def file(scope: Scope) -> AnalyzerResult:
 
 
 async def coverage(scope: Scope) -> AnalyzerResult:
-    """How much of the code the tests ran before and run now; what gets no tests is passed on for the report."""
+    """How much of the code the tests ran before and run now; functions without tests are passed on for the report."""
     from chargehand.apps.testgen.measure import measure
     from chargehand.apps.testgen.places_of_tests import SuitePlace
     from chargehand.apps.testgen.sandbox import room
@@ -132,7 +132,7 @@ def _target(id: str | None, jobs: Mapping[str, GhostwriteJob], module: str) -> s
 
 
 def _failure(name: str, why: str, job: GhostwriteJob) -> Finding:
-    """A test that a model thought out and that failed is a suspected bug of the function it was written for."""
+    """A failed test that a model wrote is a suspected bug of its function."""
     from chargehand.apps.testgen.ghostwrite import suspected_bug
 
     advice = "Either the code or the test is wrong about this input."
@@ -154,6 +154,6 @@ GENERATORS: Mapping[str, Analyzer] = {
 
 
 def source_of(output: JSON) -> tuple[str, str] | None:
-    """Name and text of the file a module's task made, if it made one."""
+    """Name and text of the file from a module's task, if there is one."""
     fields = cast("dict[str, JSON]", output) if isinstance(output, dict) else {}
     return (str(fields["file"]), str(fields["source"])) if fields.get("source") else None

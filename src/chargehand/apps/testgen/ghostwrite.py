@@ -1,7 +1,7 @@
-"""A target becomes test source without a model: what it was seen to do, and properties hypothesis could not break.
+"""A target becomes test source without a model: its observed results, and properties that hypothesis could not break.
 
-All of it is tried in the sandbox, on the function and on mutants of it: what tells it from none of them is not a test.
-What went wrong, and does so again when it is repeated, is a suspected bug with a reproduction.
+All tests are tried in the sandbox, on the function and on its mutants. A test that detects no mutant is left out. An
+error that occurs again when it is repeated is a suspected bug with a reproduction.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from chargehand.values.base import JSON, Value
 from chargehand.values.outcome import Finding
 
 CATEGORY = "suspected-bug"
-# Of any two of the strings that functions are given, each comes first in a set under one of these.
+# For any two strings given to functions, each comes first in a set with at least one of these hash seeds.
 SEEDS = ("147", "399", "456")
 EXAMPLES_S, PROPERTIES_S = 15, 45
-# How sure it is that it is a bug: a broken promise, a pair that does not undo, an error on some input.
+# Confidence that it is a bug: a broken promise, a failed round trip, an error on some input.
 _PROMISE, _ROUND_TRIP, _ERROR = 95, 85, 70
-# Inputs that are hardly ever meant.
+# Inputs that functions are hardly ever meant for.
 _EXTREME = re.compile(r"\b(nan|inf)\b|\d{16,}|e[+-]?\d{2,}")
-# How long it takes is not what the test is about: neither one call nor making the inputs, on whatever machine.
+# The test is not about time, neither of a call nor of making inputs.
 _SETTINGS = (
     "settings(max_examples=50, derandomize=True, database=None, deadline=None, "
     "suppress_health_check=[HealthCheck.too_slow])"
 )
 
-# Names that a test file also uses: a module of such a name is imported under another one.
+# Names that a test file also uses: a module with one of these names is imported under another name.
 _TEST_TOOLS = frozenset({"pytest", "given", "st", "settings", "HealthCheck", "typing", "collections"})
 
 Note = Mapping[str, Any]
@@ -53,7 +53,7 @@ class GhostwriteJob(Value):
     path: str
     line: int
     end_line: int
-    # Exceptions its code raises on purpose.
+    # Exceptions that its code raises on purpose.
     raises: tuple[str, ...] = ()
     # Short strings its module looks for, such as separators.
     marks: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class GhostwriteJob(Value):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Test source for one target, empty with the reason when there is none; and what looked like bugs."""
+    """Test source for one target, or an empty text with the reason; and suspected bugs."""
 
     source: str
     why: str
@@ -69,7 +69,7 @@ class Written:
 
 
 async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Written:
-    """Try the target in the sandbox: examples three times, under different circumstances, then on mutants."""
+    """Try the target in the sandbox: examples three times under different conditions, then on mutants."""
     order = job.to_json()
     program = start_program("try_function", "try_function.main(*sys.argv[1:])")
 
@@ -96,11 +96,11 @@ async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Wr
 
 
 def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
-    """What to make of the programs' notes, mutants and properties last; one that was stopped was the last."""
+    """The result from the notes of the programs, mutants and properties last. A stopped program was the last one."""
     reported = [notes_of(run) for run in runs]
     if failed := [note["import_failed"] for notes in reported for note in notes if "import_failed" in note]:
         return Written("", f"import failed: {failed[0]}", ())
-    # On another machine such a test would reach the same things, or depend on what this machine is like.
+    # On another machine this test would reach the same things, or depend on the machine.
     if reached := [note["reaches"] for notes in reported for note in notes if "reaches" in note]:
         return Written("", f"it was seen to reach {reached[0]}", tuple(_cut_short(job, runs[0], reported[0])))
     *tries, changed = reported if len(reported) == len(SEEDS) + 1 else [*reported, []]
@@ -116,7 +116,7 @@ def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
 
 
 def notes_of(ended: CommandResult) -> list[dict[str, Any]]:
-    """The notes a program left; an incomplete last line is dropped, and so is what is not a note."""
+    """The notes a program left; an incomplete last line, and anything that is not a note, is dropped."""
     found: list[dict[str, Any]] = []
     for line in (ended.result or "").splitlines():
         try:
@@ -131,7 +131,7 @@ def notes_of(ended: CommandResult) -> list[dict[str, Any]]:
 
 
 def _has_ended(notes: Sequence[Note]) -> bool:
-    """Whether the program came to its own end."""
+    """Whether the program ended by itself."""
     return bool(notes and notes[-1].get("ended"))
 
 
@@ -154,7 +154,7 @@ def suspected_bug(job: GhostwriteJob, message: str, confidence: int, suggestion:
 
 
 def reproduction(job: GhostwriteJob, call: str) -> str:
-    """A command that shows it again; what it needs to be told apart from the advice is a line of its own."""
+    """A command that shows the bug again."""
     needed = _modules_in(call)
     imports = "; ".join([f"import {job.module} as _m", *(f"import {name}" for name in needed)])
     return _command(f"{imports}; print({call.replace(SUBJECT, '_m')})")
@@ -180,7 +180,7 @@ def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) 
 
 
 def _promises(job: GhostwriteJob, tries: Sequence[Sequence[Note]]) -> list[Finding]:
-    """What the docstring says and every run contradicted."""
+    """Statements of the docstring that every run contradicted."""
     broken = [note for note in tries[0] if "broken_promise" in note]
     kept = [note for note in broken if all(note in notes for notes in tries[1:])]
     advice = "Correct the code or the docstring: they disagree."
@@ -208,7 +208,7 @@ def _round_trips(job: GhostwriteJob, notes: Sequence[Note]) -> list[Finding]:
 
 
 def crash_candidates(runs: Sequence[CommandResult]) -> dict[str, str]:
-    """Calls that raised what nobody meant, each with the error; one of a kind, those of properties are the smallest."""
+    """Calls with an unintended error, one for each kind of error. Those from properties are the smallest."""
     found: dict[str, str] = {}
     for notes in reversed([notes_of(run) for run in runs]):
         for note in notes:
@@ -223,14 +223,14 @@ def crash_candidates(runs: Sequence[CommandResult]) -> dict[str, str]:
 
 
 def _crashes(job: GhostwriteJob, crashes: Mapping[str, str], repeated: Sequence[Note]) -> list[Finding]:
-    """Those that came again when only what the function needs was given."""
+    """Crashes that occurred again with only the required arguments."""
     found: list[Finding] = []
     for note in repeated:
         kind = crashes[note["of"]].partition(":")[0] if "of" in note else ""
         if not kind or str(note.get("crash", "")).partition(":")[0] != kind or not note.get("accident"):
             continue
         given = _arguments(note["call"])
-        # Of two that do not fit each other, either may be what was not meant; and a zero was given to divide by.
+        # Not reported: two arguments that do not fit each other, and a given zero as a divisor.
         if (kind == "IndexError" and len(given) > 1) or (kind == "ZeroDivisionError" and any(map(_is_zero, given))):
             continue
         advice = f"Handle that input, or raise an error that says what is wrong with it (not {kind})."
@@ -252,7 +252,7 @@ def _is_zero(node: ast.expr) -> bool:
 
 
 def _examples(job: GhostwriteJob, chosen: Sequence[Note]) -> str:
-    """What calls gave, every time, as assertions."""
+    """Repeated results of calls, as assertions."""
     text = write_examples(job.name, chosen)
     if not text:
         return ""
@@ -267,7 +267,7 @@ def _modules_in(text: str) -> list[str]:
 
 
 def _with_module(source: str, module: str) -> str:
-    """The text with the module's import, and the name that gives it in the place of SUBJECT."""
+    """The text with the module's import, and with its name in place of SUBJECT."""
     if not source:
         return ""
     tree = ast.parse(source)
@@ -283,7 +283,7 @@ def _with_module(source: str, module: str) -> str:
 
 
 def _other_imports(tree: ast.Module, package: str) -> str:
-    """Modules of the same package that values are written with by their full name."""
+    """Modules of the same package whose full names occur in values."""
     top = package.partition(".")[0]
     chains = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} if top else set[str]()
     needed = {
@@ -295,7 +295,7 @@ def _other_imports(tree: ast.Module, package: str) -> str:
 def _properties(job: GhostwriteJob, notes: Sequence[Note]) -> Iterable[str]:
     """The ghostwriter's text, with settings that make it try the same inputs every time.
 
-    What can only fail by an exception is a smoke test by name, and is worth one only where no example tells as much.
+    A property that can fail only by an exception is named a smoke test. It is kept only if no example detects as much.
     """
     title = snake(job.name.replace(".", "_"))
     titles = {

@@ -1,4 +1,4 @@
-"""Tests before and after become two percentages: how much of the code under test they run, statement by statement."""
+"""Existing and new tests become two percentages: the share of statements of the code under test that they run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _RAN = (0, 1, 5)
 
 
 class Coverage(Value):
-    """Percent of statements run by the tests there were, and by those together with the new ones."""
+    """Percent of statements that the existing tests run, and that existing and new tests run together."""
 
     before: float
     after: float
     statements: int
-    # Why the tests there were may count for less than they do elsewhere.
+    # Why the existing tests may cover less here than elsewhere.
     note: str = ""
     # Files that pytest cannot collect together with the existing tests, each with the reason.
     refused: dict[str, str] = Field(default_factory=dict)
@@ -46,7 +46,7 @@ async def measure(
     settings = ("-c", "../own/pytest.ini", "--rootdir", ".") if place.under == "none" else NO_OPTIONS
     own = ("-m", "pytest", "-q", *settings, "-p", "no:cacheprovider", *tests)
     new = pytest_command(*(f"{place.folder}/{name}" for name in files))[1:]
-    # Only what counts is traced: the test tools themselves would take most of the time.
+    # Only the code under test is traced: tracing the test tools would take most of the time.
     run = (sys.executable, "-m", "coverage", "run", "--rcfile=/dev/null", f"--include={','.join(modules)}")
     steps: list[Step] = []
     if tests:
@@ -64,7 +64,7 @@ async def measure(
 async def beside(
     room: Room, tests: Sequence[str], files: Mapping[str, str], paths: Sequence[str], place: SuitePlace
 ) -> dict[str, str]:
-    """New files that pytest cannot collect together with the existing tests, each with what it says."""
+    """New files that pytest cannot collect together with the existing tests, each with the message of pytest."""
     if not tests or not files:
         return {}
     new = {f"{place.folder}/{name}": name for name in files}

@@ -39,7 +39,7 @@ def _absolute(node: ast.ImportFrom, module: str, package: bool) -> str:
 
 
 def dotted_name(node: ast.expr, known: Mapping[str, str]) -> str | None:
-    """`a.b.c` with its first name replaced by what that was imported as; None for what is not a chain of names."""
+    """`a.b.c` with its first name replaced by what that was imported as; None if it is not a chain of names."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -50,7 +50,7 @@ def dotted_name(node: ast.expr, known: Mapping[str, str]) -> str | None:
 
 
 class Exports:
-    """Which name leads to which definition, where modules import from each other."""
+    """Finds the definition of a name that modules import from each other."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self._moved: dict[str, str] = {}
@@ -61,7 +61,7 @@ class Exports:
                     self._moved[f"{module.name}.{local}"] = name
 
     def origin(self, name: str) -> str:
-        """Where the name was defined."""
+        """The full name under which it was defined."""
         for _ in range(_MOST_HOPS):
             head, tail = name, ""
             while head and head not in self._moved:

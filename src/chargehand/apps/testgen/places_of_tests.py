@@ -1,6 +1,6 @@
-"""A project and a folder for its tests become the names of the files there, and what they need beside them.
+"""A project and a folder for its tests become the names of the test files, and the other files they need.
 
-Two test files of one name cannot be collected together, and a test must find the code without help from outside.
+Two test files with the same name cannot be collected together, and a test must find the code by itself.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from chargehand.apps.testgen.names import imports
 from chargehand.apps.testgen.project import Project, Skip, parse
 from chargehand.values.base import Value
 
-# The folder in the copy where tests are run that go to a place outside of the project.
+# The folder in the copy for tests that will be written outside the project.
 ELSEWHERE = "chargehand_generated"
 CONFTEST = "conftest.py"
 
 
-# How much of a project's pytest settings its new tests are run under: all, all but the options it adds, or none of its
+# How much of a project's pytest settings applies to its new tests: all, all but the options it adds, or none of its
 # settings, plugins and conftest files.
 Under = Literal["all", "no-addopts", "none"]
 
@@ -33,19 +33,19 @@ class SuitePlace(Value):
     folder: str
     # Module -> name of its file, which no other test file has.
     names: dict[str, str]
-    # A conftest.py to go beside them, where they need one to find the code and there is none.
+    # A conftest.py for their folder, if they need one to find the code and there is none.
     conftest: str = ""
-    # Names that test files elsewhere in the project have.
+    # Names of test files elsewhere in the project.
     taken: tuple[str, ...] = ()
-    # Folders that the tests import from and nothing puts on the path.
+    # Folders that the tests import from and that are not on the path.
     needs: tuple[str, ...] = ()
-    # What works in the sandbox, and what pytest said of the settings where not all of them do.
+    # The settings that work in the sandbox, and the message of pytest if not all work.
     under: Under = "all"
     refused: str = ""
 
 
 def place_for(project: Project, folder: Path, modules: Sequence[str]) -> SuitePlace:
-    """Names for the tests of these modules in that folder, and what they need beside them."""
+    """Names for the tests of these modules in that folder, and the other files they need."""
     at = os.path.relpath(folder.resolve(), project.root)
     inside = not at.startswith("..") and not os.path.isabs(at)
     at = Path(at).as_posix() if inside else ELSEWHERE
@@ -58,7 +58,7 @@ def place_for(project: Project, folder: Path, modules: Sequence[str]) -> SuitePl
             number += 1
         names[module] = name
         taken.add(name)
-    # The project's settings do not count for what is outside of it.
+    # The project's settings do not apply outside the project.
     on_path = _on_path(project.root) if inside else set[str]()
     roots = tuple(root for root in project.import_roots if root not in on_path)
     can_be_added = inside and not (folder / CONFTEST).exists() and not _import_conftest(project)

@@ -1,4 +1,4 @@
-"""A path becomes a project: where it begins, its modules under the names they are imported by, its test files.
+"""A path becomes a project: its root, its modules by import name, its test files.
 
 Nothing is imported or run: files are read and parsed.
 """
@@ -21,7 +21,7 @@ _PASSED_OVER = frozenset(
 )
 _TEST_FOLDERS = frozenset({"tests", "test", "testing"})
 _NOT_MODULES = frozenset({"setup.py", "conftest.py", "__main__.py", "noxfile.py"})
-# A project's own module of such a name would hide the one the test tools need.
+# A module of the project with one of these names would hide the one that the test tools need.
 _TAKEN = sys.stdlib_module_names | {"hypothesis", "pytest", "_pytest", "coverage", "black", "pluggy"}
 _LARGEST = 1 << 20
 
@@ -62,7 +62,7 @@ class Project:
 
 
 def read_project(path: Path) -> Project:
-    """The project a file or folder belongs to; tests are wanted for what is under it. UsageError without code."""
+    """The project of a file or folder; tests are written for code under it. Raises UsageError without code."""
     path = path.expanduser().absolute()
     if not path.exists():
         raise UsageError(f"There is no {path}: testgen takes a Python file or a folder with Python code.")
@@ -89,7 +89,7 @@ def is_test(name: str) -> bool:
 
 
 def _root(path: Path) -> Path:
-    """The nearest folder that says it is a project, else the one above the package, else the folder itself."""
+    """The nearest folder with a project file, else the folder above the package, else the folder itself."""
     folder = path if path.is_dir() else path.parent
     home = Path.home()
     for candidate in (folder, *folder.parents):
@@ -160,7 +160,7 @@ def _unusable(name: str, known: dict[str, Module]) -> str | None:
 
 
 def parse(file: Path) -> tuple[str, ast.Module] | Skip:
-    """Source and tree of a file, or why it has none."""
+    """Source and tree of a file, or the reason why it has none."""
     try:
         if file.stat().st_size > _LARGEST:
             return Skip("", "", 1, f"larger than {_LARGEST >> 20} MB")

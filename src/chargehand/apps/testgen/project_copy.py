@@ -1,4 +1,4 @@
-"""A project's folder becomes a copy that can be run: without what is large, secret, made by tools."""
+"""A project's folder becomes a copy that can be run, without large files, secrets and files made by tools."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MOST_BYTES_COPIED = 128 * MEGABYTE
 
 
 def snapshot(project: Path, target: Path) -> None:
-    """A copy without what is not needed to run the code; links are kept as links."""
+    """A copy with only what is needed to run the code. Links stay links."""
     shutil.copytree(project, target, symlinks=True, ignore=_Filter(project))
 
 
 def digest(project: Path) -> str:
-    """A hash of everything a snapshot would hold, by name and content. UsageError when that is too much to copy."""
+    """A hash of everything a snapshot would hold, by name and content. UsageError if it is too much to copy."""
     whole, left_out = hashlib.sha256(), _Filter(project)
     for folder, folders, names in os.walk(project):
         ignored = left_out(folder, [*folders, *names])
@@ -58,7 +58,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Filter:
-    """What is left out of each folder; it counts what is not."""
+    """Names what is left out of each folder, and counts the rest."""
 
     def __init__(self, project: Path) -> None:
         self._project = project
@@ -71,7 +71,7 @@ class _Filter:
             if name in ignored or path.is_symlink():
                 continue
             if path.is_dir():
-                # A virtual environment under whatever name.
+                # A virtual environment with any name.
                 if (path / "pyvenv.cfg").exists():
                     ignored.add(name)
             elif not path.is_file():

@@ -14,12 +14,12 @@ _MOST_LISTED = 100
 
 
 def files_of(report: Report) -> dict[str, str]:
-    """The files to offer, by name: what the verifier passed and pytest can collect with the existing tests."""
+    """The files to offer, by name: those that were verified and that pytest can collect with the existing tests."""
     return dict(source for each in _made_files(report) if (source := source_of(each)) is not None)
 
 
 def answer(report: Report, written: Mapping[str, Path], *, brief: bool = False) -> str:
-    """`written` says where each file went. `brief`: suspected bugs are listed beside the answer."""
+    """`written` says where each file was written. `brief`: suspected bugs are listed outside the answer."""
     parts = [
         _written_part(report, written),
         "" if brief else _bugs(report.findings),
@@ -64,7 +64,7 @@ def _bugs(findings: Sequence[Finding]) -> str:
 
 
 def _bug(finding: Finding) -> str:
-    """One line, and the command that shows it again, where there is one."""
+    """One line, and the command that reproduces it, if there is one."""
     line = f"- `{finding.path}:{finding.line}`: {finding.message} (confidence {finding.confidence})"
     _, mark, shown = (finding.suggestion or "").partition("\nReproduce: ")
     return f"{line}\n  Reproduce: `{shown}`" if mark else line
@@ -82,7 +82,7 @@ def _coverage(outcomes: Sequence[Outcome]) -> str:
 
 
 def _left_out(outcomes: Sequence[Outcome]) -> str:
-    """Functions without tests, each with why: never run, or tried without result."""
+    """Functions without tests, each with the reason: never run, or tried without a result."""
     skipped = (
         [f"- `{each['name']}` ({each['path']}:{each['line']}): {each['why']}" for each in _last(outcomes)["skipped"]]
         if (_last(outcomes))

@@ -36,11 +36,11 @@ NAME = "testgen"
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What came of it: the report, and the files that are on the disk now, by the names the run gave them."""
+    """The result: the report, and the files on disk by the names from the run."""
 
     report: Report
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
-    # Why no run was made, in lines; empty where one was.
+    # Lines that say why no run was made; empty if one was made.
     nothing: tuple[str, ...] = ()
 
     @property
@@ -49,7 +49,7 @@ class Generated:
 
 
 class TestgenOptions(Value):
-    """What test generation keeps on the record of its run: where its files go, and what goes beside them."""
+    """The options of test generation in the record of its run: the place of its files, and the files next to them."""
 
     folder: str
     taken: tuple[str, ...] = ()
@@ -75,12 +75,12 @@ async def run(
     a settings file, no model is used. `notify` gets what to know before the run begins: that there is no sandbox,
     or that the project's settings of pytest do not work in it. `watch` are the callbacks of `Supervisor.run`.
     """
-    # Thousands of files are read.
+    # In a thread: it reads thousands of files.
     found = await asyncio.to_thread(lambda: survey(read_project(Path(path))))
     root = found.project.root
     folder = default_folder(root) if out is None else Path(out)
     check_folder(folder)
-    # What cannot be copied is refused before anything is spent.
+    # A project that cannot be copied is refused before anything costs money.
     await asyncio.to_thread(digest, root)
     door = make_supervisor(NAME, model, home, settings)
     has_model = door.settings.has_model
@@ -101,7 +101,7 @@ async def run(
         door.run,
         plan.goal,
         plan=plan,
-        # Its workers see what their tasks say; the check of a model's tests finds the project here.
+        # Workers see only their tasks; the check of a model's tests finds the project here.
         material=[root] if has_model else [],
         app=AppRun(name=NAME, options=options.to_json()),
     )
@@ -109,19 +109,19 @@ async def run(
 
 
 def recall(options: JSON) -> TestgenApp:
-    """The app as the record of its run has it."""
+    """The app with the options in the record of its run."""
     return TestgenApp(TestgenOptions.model_validate(options))
 
 
 @dataclass(frozen=True, slots=True)
 class TestgenApp:
-    """Test generation that began: its options, and the folder under the name it was given by."""
+    """Test generation that began: its options, and the folder as the user named it."""
 
     options: TestgenOptions
     folder: Path | None = None
 
     async def follow(self, start: StartRun, **watch: Any) -> Generated:
-        """The run; the file of a module is written as soon as its tests have passed."""
+        """Carry out the run. The file of a module is written as soon as its tests have passed."""
         kept = self.options
         writer = FileWriter(self.folder or Path(kept.folder), kept.taken, kept.conftest)
         listener = watch.pop("on_event", None)
@@ -143,7 +143,7 @@ class TestgenApp:
         return _write_all(report, writer)
 
     def show(self, report: Report, *, brief: bool = False) -> Report:
-        """With the answer that was given when the files were written."""
+        """The report with the answer from the time when the files were written."""
         if not report.has_answer:
             return report
         writer = FileWriter(Path(self.options.folder), self.options.taken)
@@ -152,7 +152,7 @@ class TestgenApp:
 
 
 def _write_verified(event: Event, writer: FileWriter) -> None:
-    """What cannot be written now is tried again at the end, where it is an error."""
+    """A file that cannot be written now is tried again at the end, where a failure is an error."""
     match event.body:
         case TaskEnded(outcome={"worker": "verifier", "output": output}) if (made := source_of(output)) is not None:
             with suppress(UsageError):
@@ -199,4 +199,4 @@ def _all_of(tested: int) -> str:
 
 
 def _ignore(_said: str) -> None:
-    """For a caller that does not want to know."""
+    """Ignores the sentence, for callers without `notify`."""

@@ -1,8 +1,8 @@
 """A function becomes what it can reach: the machine's files, processes or network, or nothing dangerous.
 
-It goes by names, through everything the function uses in its project. It cannot see through names made at run time:
-that is for the sandbox, and for what listens in it. This keeps functions out that would do nothing there, or something
-meant for later, or reveal what the machine is like.
+The search uses names, and follows everything that the function uses in its project. It does not see names made at run
+time: the sandbox and `machine_access.py` handle these. It leaves out functions that would have no effect in the
+sandbox, act later, or reveal facts about the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chargehand.apps.testgen.project import Module
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """What is reached, by which name, where, and through which functions."""
+    """What is reached, by which name, at which place, and through which functions."""
 
     what: str
     by: str
@@ -68,9 +68,9 @@ class Reach:
                 self._classes[f"{module.name}.{node.name}"] = [base for base in bases if base]
 
     def danger(self, name: str) -> Danger | None:
-        """The first danger that the function leads to, nearest first; None when there is none."""
+        """The nearest danger that the function leads to; None if there is none."""
         owner = name.rpartition(".")[0]
-        # A method's object has to be made first.
+        # A method needs an object, which must be made first.
         makers = self._special(owner) if owner in self._classes else []
         waiting: list[tuple[str, tuple[str, ...]]] = [(name, ()), *((maker, (_last(maker),)) for maker in makers)]
         seen = {name, *makers}
@@ -105,7 +105,7 @@ class Reach:
         known = self._known_names(function)
         kinds, local = Kinds(function.node, known, self._exports), _bound_names(function.node)
         nodes = list(ast.walk(function.node))
-        # Of `os.path.join` only the whole counts, not `os`.
+        # Only the whole of `os.path.join` counts, not `os`.
         inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
         for node in nodes:
             reached = None
@@ -119,7 +119,7 @@ class Reach:
         return None
 
     def _is_ours(self, node: ast.expr, kinds: Kinds, function: _Function) -> bool:
-        """Whether it is seen to be a method of the project, which is followed, whatever its name sounds like."""
+        """Whether it is certainly a method of the project. It is followed, whatever its name is."""
         match node:
             case ast.Attribute(value=ast.Name(id=("self" | "cls")), attr=name) if function.owner is not None:
                 return self._method(f"{function.module.name}.{function.owner}", name) is not None
@@ -134,7 +134,7 @@ class Reach:
         return {**self._imports[module.name], **imports([function.node], module.name, package=package)}
 
     def _mentions(self, function: _Function) -> list[str]:
-        """What of the project this one mentions, by name or through `self`; a class counts as its constructor."""
+        """Functions of the project that this one names, directly or by `self`; a class counts as its constructor."""
         known, found = self._known_names(function), list[str]()
         local = _bound_names(function.node)
         for node in ast.walk(function.node):
@@ -155,7 +155,7 @@ class Reach:
         return found
 
     def _maybe_used(self, function: _Function) -> list[str]:
-        """Methods it calls on objects: of the class the object is of or, where that is not to be seen, of any class."""
+        """Methods that it calls on objects: of the object's class or, if that is unknown, of any class."""
         kinds, found = Kinds(function.node, self._known_names(function), self._exports), list[str]()
         for node in ast.walk(function.node):
             if not isinstance(node, ast.Attribute) or node.attr not in self._methods:
@@ -169,7 +169,7 @@ class Reach:
         return found
 
     def _special(self, owner: str) -> list[str]:
-        """What making and using an object of a class calls without naming it."""
+        """Methods that are called without their name when an object of a class is made and used."""
         names = [name for name in self._methods if name.startswith("__") and name.endswith("__")]
         return [method for name in names if (method := self._method(owner, name))]
 
@@ -189,7 +189,7 @@ def _last(name: str) -> str:
 
 
 def _globals(tree: ast.Module) -> Iterator[tuple[str, AnyFunction]]:
-    """What a module works out once, each name as a function that does it."""
+    """The values that a module computes once, each name as a function that computes it."""
     made: dict[str, list[ast.stmt]] = {}
     waiting = list(tree.body)
     for node in waiting:  # grows while it is walked
@@ -206,7 +206,7 @@ def _globals(tree: ast.Module) -> Iterator[tuple[str, AnyFunction]]:
 
 
 def _bound_names(function: AnyFunction) -> set[str]:
-    """Names that are the function's own."""
+    """Local names of the function."""
     nodes = list(ast.walk(function))
     shared = {name for node in nodes if isinstance(node, ast.Global) for name in node.names}
     own = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}

@@ -1,4 +1,4 @@
-"""Commands and a folder become their results: run in a temporary copy, sealed off, within limits.
+"""Commands and a folder become results: the commands run in a temporary copy, isolated and within limits.
 
 Inside there is no network, nothing of the machine but Python and the system's libraries, read-only, and one scratch
 folder of limited size that holds the copy, HOME and TMP. bubblewrap makes the room, or unshare and our own `enter`.
@@ -42,13 +42,13 @@ INSTALL = "pip install 'chargehand[testgen]'"
 MEGABYTE = 1 << 20
 _PROBE_S = 20
 _TABLES_S = 120
-# What making the room and the copy may take on a machine that is busy.
+# Seconds to set up the sandbox and the copy on a busy machine.
 _AROUND_S = 300
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What one command may use; `processes` counts threads too, `seconds` not what it waited for a processor."""
+    """What one command may use; `processes` includes threads; `seconds` does not include waiting for a processor."""
 
     seconds: int = 60
     memory: int = 1024 * MEGABYTE
@@ -71,7 +71,7 @@ class Step:
 class CommandResult:
     """How a command ended: with a code, or stopped at a limit. `result` is the file it left.
 
-    `seconds` include those it `waited` for a processor.
+    `seconds` include the time `waited` for a processor.
     """
 
     code: int | None
@@ -96,7 +96,7 @@ class Room:
 
     @property
     def scratch(self) -> Path:
-        """Where the commands work. On a disk of its own in memory; without a sandbox, a folder for each run."""
+        """Where the commands run: on a separate disk in memory; without a sandbox, in a folder for each run."""
         return self.folder / "scratch"
 
     async def run(
@@ -108,9 +108,9 @@ class Room:
         *,
         go_on: bool = True,
     ) -> list[CommandResult]:
-        """Run the commands one after the other. `files` are laid out first; `paths` of the copy are imported from.
+        """Run the commands one after the other. `files` are written first; `paths` of the copy are on the import path.
 
-        Without `go_on` a command that was stopped at a limit is the last.
+        Without `go_on`, a command that was stopped at a limit is the last one.
         """
         sealed = self.means != "none"
         scratch = self.scratch if sealed else Path(tempfile.mkdtemp(dir=self.folder, prefix="run-"))
@@ -139,7 +139,7 @@ class Room:
         started = command(self.folder, self.means)
         ended = await run_process(started, stdin=json.dumps(order).encode(), seconds=longest)
         try:
-            # Paths are the project's own: where the copy was does not matter.
+            # Paths are relative to the project: the place of the copy does not matter.
             text = ended.stdout.decode().replace(f"{order['scratch']}/project/", "")
             reported: list[dict[str, Any]] = json.loads(text)["steps"]
         except ValueError:
@@ -154,7 +154,7 @@ class SandboxBroken(Exception):
 
 @contextmanager
 def room(project: Path, means: Means) -> Generator[Room]:
-    """A room with a snapshot of the project, removed at the end of the block."""
+    """A temporary folder with a snapshot of the project, removed at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="chargehand-testgen-") as name:
         folder = Path(name).resolve()
         (folder / "scratch").mkdir()
@@ -169,7 +169,7 @@ def room(project: Path, means: Means) -> Generator[Room]:
 
 
 async def find_means(*, unsafe: bool = False) -> Means:
-    """How code can be sealed off on this machine, found by trying. UsageError where it cannot, unless `unsafe`."""
+    """How code can be isolated on this machine, found by trying. Raises UsageError if it cannot, unless `unsafe`."""
     if absent := [name for name in TOOLS if importlib.util.find_spec(name) is None]:
         raise UsageError(f"testgen needs {', '.join(absent)}: {INSTALL}")
     await asyncio.to_thread(_tables)
@@ -225,7 +225,7 @@ def _tables() -> Path:
                 subprocess.run(command, env=env, capture_output=True, timeout=_TABLES_S, check=False)
             except subprocess.TimeoutExpired:
                 return folder
-            # Whole or not at all, also when two make them at once.
+            # Complete or absent, also if two processes make them at once.
             with suppress(OSError):
                 shutil.copytree(Path(made, "unicode_data"), whole := folder / f"new-{os.getpid()}")
                 whole.rename(folder / "unicode_data")

@@ -1,4 +1,4 @@
-"""The machine becomes what code in the sandbox sees of it: Python, what is installed for it, the system's libraries."""
+"""The machine becomes what code in the sandbox sees: Python, what is installed for it, the system's libraries."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from chargehand.process.namespaces import (
 
 INSIDE = Path(__file__).resolve().parent / "in_sandbox"
 TOOLS = ("hypothesis", "pytest", "coverage", "black")
-# What differs on other machines: the time zone, and the width of the terminal.
+# Settings that differ between machines: the time zone, and the width of the terminal.
 ABROAD = {"TZ": "XXX-11:45", "COLUMNS": "61"}
-# How much all files in a room may take, in bytes.
+# The most bytes of all files in the sandbox.
 SCRATCH = 256 << 20
 
 
 def command(folder: Path, means: Means) -> list[str]:
-    """What starts run_limited.py, sealed off by those means; `folder` holds the room."""
+    """The command that starts run_limited.py, isolated by these means; `folder` holds the room."""
     runner = [sys.executable, "-I", "-S", "-B", str(INSIDE / "run_limited.py")]
     seen = Enclosure(
         root=folder / "root",
@@ -39,14 +39,14 @@ def command(folder: Path, means: Means) -> list[str]:
 
 
 def start_program(module: str, then: str) -> str:
-    """Python source that imports a module of INSIDE, leaves nothing of ours on the path, and continues."""
+    """Python source that imports a module of INSIDE, leaves nothing of chargehand on the path, and continues."""
     path = f"import sys; sys.path.insert(0, {str(INSIDE.parent)!r}); "
     return f"{path}from {INSIDE.name} import {module}; del sys.path[0]; {then}"
 
 
 @cache
 def _visible() -> tuple[str, ...]:
-    """All that exists inside in addition to the copy: Python, what is installed for it, the system's libraries."""
+    """Everything inside in addition to the copy: Python, what is installed for it, the system's libraries."""
     wanted = [*SYSTEM, *SYSTEM_SETTINGS, sys.base_prefix, sys.prefix, *installed_folders(), str(INSIDE)]
     wanted.append(str(Path(sys.executable).resolve().parent.parent))
     return existing_paths(wanted)
@@ -65,7 +65,7 @@ def installed_folders() -> tuple[str, ...]:
 
 
 def environment(scratch: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Nothing of the caller's environment: it may hold keys."""
+    """Variables without those of the caller, which may hold keys."""
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": str(scratch / "home"),

@@ -19,13 +19,13 @@ from chargehand.apps.testgen.project import Project, Skip, parse
 # Path relative to the root -> lines that tests have run.
 Lines: TypeAlias = Mapping[str, frozenset[int]]
 _LARGEST = 64 << 20
-# Bytes with a bit for each line, over all files: eight million lines.
+# The most bytes with one bit per line, over all files: eight million lines.
 _MOST_BITS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTests:
-    """`source` says what it rests on. Files that changed after the coverage was measured are judged by calls."""
+    """`source` names the evidence. Files that changed after the coverage was measured are judged by calls."""
 
     source: str
     lines: Lines
@@ -38,14 +38,14 @@ class KnownTests:
         return name in self.used
 
     def method_is_tested(self, path: str, owner: str, name: str, body: tuple[int, int]) -> bool:
-        """By calls: a test file uses the class, and somewhere in it an attribute of that name."""
+        """Whether a test file uses the class, and anywhere in it an attribute of that name."""
         if path in self.lines:
             return any(body[0] <= line <= body[1] for line in self.lines[path])
         return name in self.attributes.get(owner, frozenset())
 
 
 def gather(project: Project) -> KnownTests:
-    """What says which functions are tested: coverage data where there is some, else imports and calls in the tests."""
+    """Evidence for tested functions: coverage data if there is some, else imports and calls in the tests."""
     lines, source, passed_over = _covered_lines(project)
     used: set[str] = set()
     attributes: dict[str, set[str]] = {}
@@ -83,7 +83,7 @@ def _uses(tree: ast.Module) -> tuple[set[str], set[str]]:
 def _covered_lines(project: Project) -> tuple[Lines, str | None, list[str]]:
     """Lines run, from the first kind of coverage data that can be read; none for files changed since.
 
-    With it where they are from, and which files could not be read and why.
+    Also their source, and the files that could not be read, with the reason.
     """
     passed_over: list[str] = []
     readers: dict[str, Callable[[Path], dict[str, set[int]]]] = {
@@ -134,7 +134,7 @@ def _from_data_file(file: Path) -> dict[str, set[int]]:
 
 
 def _check_plain_tables(file: Path) -> None:
-    """ValueError where reading the tables would run SQL of the file's author or fill the memory."""
+    """Raises ValueError if reading the tables would run SQL from the file or fill the memory."""
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as data:
         tables = data.execute("select type, name, sql from sqlite_schema where type <> 'index'").fetchall()
         for kind, name, sql in tables:
@@ -155,7 +155,7 @@ def _from_json(file: Path) -> dict[str, set[int]]:
 
 
 def _from_xml(file: Path) -> dict[str, set[int]]:
-    """Names here are relative to one of the `source` folders, so that a file may be there under several."""
+    """Names here are relative to one of the `source` folders, so a file may occur under several of them."""
     tree = Xml.parse(file).getroot()  # noqa: S314 -- expat bounds entities; nothing outside is fetched
     sources = [source.text or "" for source in tree.iter("source")] or [""]
     found: dict[str, set[int]] = {}

@@ -22,7 +22,7 @@ from chargehand.process.namespaces import Means
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, SynthesisSpec, Task
 
-# More functions than this are left for the next time: all of them would take hours.
+# More functions than this are left for the next run: all of them would take hours.
 MOST_TARGETS = 400
 # Characters of a module that a model is shown.
 MOST_SOURCE = 24_000
@@ -62,11 +62,11 @@ def survey(project: Project) -> Survey:
 
 
 def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuitePlace | None = None) -> Plan:
-    """The plan. `model`: a model writes tests of each function as well, held to the same runs; all go to `place`."""
+    """The plan. `model`: a model writes tests of each function as well, checked by the same runs; all go to `place`."""
     project = found.project
     needs = _needs(project.modules)
     where = (place or place_of(found)).to_json()
-    # What a function does may depend on any file of the project: what is known counts for the very same files alone.
+    # A function may depend on any file of the project, so cached results are valid only for exactly the same files.
     common: dict[str, JSON] = {"means": means, "paths": list(project.import_roots)}
     known_for: dict[str, JSON] = {"snapshot": digest(project.root)}
     by_name = {module.name: module for module in project.modules}
@@ -98,12 +98,12 @@ def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuiteP
     looked_at = {"root": str(project.root), "files": [*wanted, *project.tests]}
     last = _coverage(files, looked_at | _FRESH | {"options": options})
     goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
-    # The last task rests on all others: it is selected, and no model is asked to write what code says better.
+    # The last task depends on all others. Its result is selected: code words the answer better than a model.
     return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=SynthesisSpec(mode="select"), team="testgen")
 
 
 def place_of(found: Survey, folder: Path | None = None) -> SuitePlace:
-    """Where the tests go: to `folder`, or to the project's own place for them."""
+    """The place of the tests: `folder`, or the project's own place for them."""
     modules = list(dict.fromkeys(target.module for target in found.targets))
     return place_for(found.project, folder or default_folder(found.project.root), modules)
 
@@ -182,7 +182,7 @@ def _coverage(files: Sequence[Task], context: JSON) -> Task:
 
 
 def marks(module: Module) -> tuple[str, ...]:
-    """Short strings without letters in the module's code, such as separators: worth having in what it is given."""
+    """Short strings without letters in the module's code, such as separators: useful as inputs."""
     import ast
 
     found = {
@@ -194,7 +194,7 @@ def marks(module: Module) -> tuple[str, ...]:
 
 
 def _needs(modules: Sequence[Module]) -> dict[str, list[str]]:
-    """Module -> the files its behaviour depends on: its own and those of what it imports, and so on."""
+    """Module -> the files its behaviour depends on: its own, and those of its direct and indirect imports."""
     known = {module.name: module for module in modules}
     direct: dict[str, list[str]] = {}
     for module in modules:

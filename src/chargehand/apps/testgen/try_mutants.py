@@ -1,4 +1,4 @@
-"""A test file and the functions it tests become what each test is worth: how many mutants of its function it tells."""
+"""A test file and its functions become the value of each test: how many mutants of its function it detects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = "test_candidate.py"
 
 @dataclass(frozen=True, slots=True)
 class MutantScore:
-    """Function -> mutants told and mutants tried; tests that told none; whether the trial came to its end."""
+    """Function -> mutants detected and mutants tried; tests that detected none; whether the trial was completed."""
 
     by_function: Mapping[str, tuple[int, int]]
     useless: frozenset[str]
@@ -27,7 +27,7 @@ class MutantScore:
 async def try_mutants(
     room: Room, source: str, tests: Mapping[str, Sequence[str]], jobs: Mapping[str, GhostwriteJob], paths: Sequence[str]
 ) -> MutantScore:
-    """`tests` has the names of the tests of each job. Tests that fail without any change are left to others."""
+    """`tests` has the names of the tests of each job. Tests that fail without a mutant are handled elsewhere."""
     targets: dict[tuple[str, str], dict[str, object]] = {}
     for id, names in tests.items():
         job = jobs[id]

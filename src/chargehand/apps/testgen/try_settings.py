@@ -1,4 +1,4 @@
-"""A project's pytest settings become those that work here: tried once, on a test that does nothing.
+"""A project's pytest settings become the settings that work here, tried once on a test that does nothing.
 
 Without the plugins its settings name, or with a conftest.py that needs what is not installed here, pytest would refuse
 every file for a reason that has nothing to do with what is in it.
@@ -20,7 +20,7 @@ _LONGEST = 300
 
 
 async def try_settings(room: Room, paths: Sequence[str], place: SuitePlace) -> SuitePlace:
-    """The place with as much of the settings as works there. UsageError when pytest does not even work without."""
+    """The place with as many settings as work there. Raises UsageError if pytest does not work even without them."""
     said: list[str] = []
     for tried in _less_and_less(place, paths):
         if (problem := await _problem(room, paths, tried)) is None:
@@ -42,7 +42,7 @@ def _less_and_less(place: SuitePlace, paths: Sequence[str]) -> Iterator[SuitePla
 
 
 def describe_settings(place: SuitePlace) -> str:
-    """What the tests are run without and what to do about it; empty when nothing is."""
+    """The settings that the tests are run without, and what to do about it; empty if there are none."""
     match place.under:
         case "all":
             return ""
@@ -57,7 +57,7 @@ def describe_settings(place: SuitePlace) -> str:
 
 
 async def _problem(room: Room, paths: Sequence[str], place: SuitePlace) -> str | None:
-    """What pytest says instead of collecting the test, or of running it; None when it does both."""
+    """The message of pytest if it cannot collect or run the test; None if it does both."""
     path = f"{place.folder}/{_NAME}"
     steps = [at_home("collected", place, "--collect-only", path), at_home("ran", place, path)]
     files = {**OWN_SETTINGS, f"project/{path}": _TEST, **conftest_of(place)}
@@ -75,7 +75,7 @@ def _error_line(ended: CommandResult) -> str:
     if broken := [line for line in lines if line.startswith("INTERNALERROR>")]:
         line = broken[-1]
     elif marked := [line for line in lines if line.startswith(("E  ", "ERROR:", "FAIL", "ERROR"))]:
-        # Below how it is used it says what it did not understand.
+        # Below its usage, pytest says what it did not understand.
         wrong = [line for line in lines if "error: " in line]
         line = next((line for line in marked if line.startswith("E  ")), (wrong or marked)[0])
     else:

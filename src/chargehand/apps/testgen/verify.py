@@ -1,8 +1,8 @@
-"""A test file becomes one that can be offered: run three times in the sandbox, without what failed in any of them.
+"""A test file becomes one that can be offered: run three times in the sandbox, without tests that failed in any run.
 
-The runs differ in hash seed and order; the second is on another day, in another time zone, and takes warnings for
-errors. The third is where the file will be, with the project's own settings and nothing on the path that the project
-does not put there.
+The runs differ in hash seed and order; the second is on another day, in another time zone, and treats warnings as
+errors. The third run is in the final place of the file, with the project's own settings and only the path that the
+project sets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, 
 from chargehand.apps.testgen.sandbox_command import ABROAD, installed_folders, start_program
 
 ROUNDS = 4
-# Others than those the tests were written under, and like them: what depends on the order of a set shows.
+# Other seeds than those for writing the tests, so that a test that depends on the order of a set fails.
 SEEDS = ("11", "202", "346")
 RUN_S = 90
 ALONE = SuitePlace(folder=ELSEWHERE, names={})
@@ -29,7 +29,7 @@ NO_OPTIONS = ("-o", "addopts=")
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The file as it passed all runs, empty when nothing did; and each test left out with what it said."""
+    """The file that passed all runs, empty if nothing did; and each test left out with its message."""
 
     source: str
     tests: int
@@ -39,7 +39,7 @@ class Verified:
 async def verify(
     room: Room, source: str, paths: Sequence[str], name: str = "test_candidate.py", place: SuitePlace = ALONE
 ) -> Verified:
-    """Run it three times; leave out what fails or hangs and run the rest three times again."""
+    """Run it three times. Leave out tests that fail or hang, and run the rest three times again."""
     failures: dict[str, str] = {}
     source = hide_from_collection(source)
     path = f"{place.folder}/{name}"
@@ -53,7 +53,7 @@ async def verify(
         if not found:
             return Verified(source, passed, failures)
         failures |= found
-        # What is wrong with the file as a whole cannot be cut out of it.
+        # An error of the whole file cannot be removed from it.
         source = "" if "" in found else without(source, found)
     return Verified("", 0, failures)
 
@@ -76,22 +76,22 @@ def alone(path: str, seed: str, order: str, *, shifted: bool = False) -> Step:
 
 
 def at_home(result: str, place: SuitePlace, *rest: str) -> Step:
-    """As the project runs its tests, as far as its settings work here."""
+    """Run like the tests of the project, as far as its settings work here."""
     if place.under == "none":
         _, _, _, *own = pytest_command(*rest)
         return _step_with_notes(
             result, own, {"PYTHONHASHSEED": SEEDS[2], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, "shuffled"
         )
-    # Where nothing of theirs can put the code on the path, the answer says that it has to be.
+    # If nothing in the project puts the code on the path, the answer says that the user must do it.
     env = {} if place.needs or place.folder == ELSEWHERE else {"PYTHONPATH": ":".join(installed_folders())}
-    # How long a test may take is up to the sandbox, which knows how busy the machine is.
+    # The sandbox limits the time of a test, because it knows how busy the machine is.
     env |= {"PYTHONHASHSEED": SEEDS[2], "PYTEST_TIMEOUT": "0"}
     options = NO_OPTIONS if place.under == "no-addopts" else ()
     return _step_with_notes(result, ["-q", "-p", "no:cacheprovider", *options, *rest], env, "shuffled")
 
 
 def pytest_step(result: str, plugin: str, path: str) -> Step:
-    """The file by itself, with a plugin of ours; its order, if it takes one, is beside the copy."""
+    """The file by itself, with a plugin of chargehand. The order for the plugin, if any, is next to the copy."""
     start = start_program(plugin, f"import pytest; sys.exit(pytest.main(sys.argv[1:], plugins=[{plugin}]))")
     _, _, _, *rest = pytest_command(path)
     variables = {"TESTGEN_RESULT": f"../{result}.jsonl", f"TESTGEN_{result.upper()}": f"../{result}.json"}
@@ -109,7 +109,7 @@ def _step_with_notes(
 
 
 def read(runs: Sequence[CommandResult]) -> tuple[dict[str, str], int]:
-    """Tests that failed in any run, each with what it said first, and how many passed in the last; "" is the file."""
+    """Tests that failed in any run, each with its first message, and how many passed in the last; "" is the file."""
     failures: dict[str, str] = {}
     passed: set[str] = set()
     for run in runs:

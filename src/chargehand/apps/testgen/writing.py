@@ -13,7 +13,7 @@ from chargehand.errors import UsageError
 
 
 def default_folder(root: Path) -> Path:
-    """UsageError when a link leads it out of the project."""
+    """Raises UsageError if a link leads out of the project."""
     folder = root / "tests" / "generated"
     if not folder.resolve().is_relative_to(root.resolve()):
         raise UsageError(f"{folder} leads out of the project to {folder.resolve()}: name a folder for the tests.")
@@ -21,7 +21,7 @@ def default_folder(root: Path) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Before anything is spent: UsageError when files could not be put there."""
+    """Raises UsageError, before anything costs money, if files could not be written there."""
     at = folder.absolute()
     while not at.exists():
         at = at.parent
@@ -32,9 +32,9 @@ def check_folder(folder: Path) -> None:
 
 
 class FileWriter:
-    """Writes files to one folder as they come, so that what was verified is there whatever happens next.
+    """Writes each file to a folder as soon as it is verified, so that it is kept whatever happens next.
 
-    `taken` are names that tests elsewhere have. `conftest` goes beside the files unless there is one.
+    `taken` are names of tests elsewhere. `conftest` is written next to the files unless there is one.
     """
 
     def __init__(self, folder: Path, taken: Collection[str] = (), conftest: str = "") -> None:
@@ -43,14 +43,14 @@ class FileWriter:
         self._conftest = conftest
         # Name -> where it is now.
         self.written: dict[str, Path] = {}
-        # What this one made, and may take back.
+        # Files that this object made and may remove.
         self._made: set[Path] = set()
 
     def write(self, name: str, text: str) -> None:
-        """A name that is taken gets a number; the same text under it is left as it is."""
+        """A name that is taken gets a number. A file with the same text is not written again."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            # First: without it the tests do not find the code.
+            # First, because without it the tests do not find the code.
             if self._conftest and not (self._folder / CONFTEST).exists():
                 self._write(CONFTEST, self._conftest, ())
             self.written[name] = self._write(name, text, self._taken)
@@ -60,7 +60,7 @@ class FileWriter:
             ) from None
 
     def take_back(self, name: str) -> None:
-        """Remove a file that this one made, and with the last one the conftest.py made for them."""
+        """Remove a file that this object made, and with the last file also its conftest.py."""
         path = self.written.pop(name, None)
         with suppress(OSError):
             if path in self._made:
@@ -69,7 +69,7 @@ class FileWriter:
                 beside.unlink()
 
     def find(self, name: str, text: str) -> Path:
-        """Where a file with this text is; where it would be written first, if it is not there any more."""
+        """The path of a file with this text; if it does not exist any more, the first path to try."""
         places = self._places(name, self._taken)
         first = next(places)
         for path in (first, *takewhile(Path.exists, places)):
@@ -91,7 +91,7 @@ class FileWriter:
         raise AssertionError("there is always another number")
 
     def _places(self, name: str, taken: Collection[str]) -> Iterator[Path]:
-        """The name, and the name with a number, as often as it takes."""
+        """The name, then the name with rising numbers."""
         numbered = (f"{Path(name).stem}_{number}.py" for number in count(2))
         return (self._folder / each for each in chain([name], numbered) if each not in taken)
 

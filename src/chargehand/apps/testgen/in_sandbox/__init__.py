@@ -1,4 +1,4 @@
-"""Programs that run inside of the sandbox, on the standard library and the test tools; none of it runs outside.
+"""Programs that run only inside the sandbox, with the standard library and the test tools.
 
-chargehand itself is not there: this folder is a package of its own inside, so its modules import each other relatively.
+chargehand itself is not there: inside, this folder is its own package, so its modules use relative imports.
 """

@@ -1,4 +1,4 @@
-"""A type becomes a few values of it, as Python source: the plain ones first, then the edges."""
+"""A type becomes a few of its values as Python source: plain values first, then edge cases."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ PLAIN: dict[Any, tuple[str, ...]] = {
     collections.deque: ("collections.deque([1, 2, 3])", "collections.deque()"),
     collections.Counter: ("collections.Counter('aab')",),
 }
-# Modules that values are written with, and that tests import where they use them.
+# Modules that occur in values; tests import them if they use them.
 MODULES = {
     name: sys.modules[name]
     for name in ("collections", "datetime", "decimal", "fractions", "io", "itertools", "pathlib", "re", "uuid")
 }
-# What a parameter without a type may be, told apart by what can be called with it.
+# Possible types of a parameter without a type, found by calling the function.
 KINDS = (str, int, list[int], list[str], dict[str, int], bytes, list[list[int]], float, Callable[[int], int])
 MOST_KINDS_TRIED, MOST_KINDS = 81, 3
 SEQUENCES = {list: "[{}]", tuple: "({},)", set: "{{{}}}", frozenset: "frozenset({{{}}})"}
@@ -99,8 +99,8 @@ EMPTY = {list: "[]", tuple: "()", set: "set()", frozenset: "frozenset()", dict: 
 DEEPEST = 3
 
 
-# What the module under test is called in every source text: nothing of it is used by its bare name, which may be that
-# of something built in, of a test tool, or of a parameter.
+# The name of the module under test in every source text. Its names are never used alone, because they may be names of a
+# built-in, a test tool or a parameter.
 SUBJECT = "_subject_"
 
 
@@ -125,7 +125,7 @@ def values(wanted: Any, module: str, depth: int = 0) -> list[str]:
         return [repr(value) for value in args]
     if origin in (typing.Union, types.UnionType):
         return union(args, module, depth)
-    # On another day's clock a class stands for the real one.
+    # With a shifted clock, a class replaces the real one.
     wanted = getattr(wanted, "stands_for", wanted) if inspect.isclass(wanted) else wanted
     kind = STANDS_FOR.get(origin or wanted, origin or wanted)
     if isinstance(wanted, typing.TypeVar):
@@ -147,7 +147,7 @@ def values(wanted: Any, module: str, depth: int = 0) -> list[str]:
 
 
 def named_in(kind: Any, module: str) -> str | None:
-    """How a class is written: by the module under test, or by its own module, if that is of the same package."""
+    """A class as source: from the module under test, or from its own module if that is in the same package."""
     if getattr(sys.modules[module], kind.__name__, None) is kind:
         return f"{SUBJECT}.{kind.__name__}"
     same = kind.__module__.partition(".")[0] == module.partition(".")[0]
@@ -157,7 +157,7 @@ def named_in(kind: Any, module: str) -> str | None:
 
 
 def callables(args: tuple[Any, ...], module: str, depth: int) -> list[str]:
-    """Functions that give back what they are given, where that is of the right type, and ones that always give one."""
+    """Functions that return their argument, if it has the right type, and functions that always return one value."""
     takes: Any = args[0] if len(args) == 2 else ...
     gives: Any = args[1] if len(args) == 2 else object
     count = len(takes) if isinstance(takes, list) else None  # pyright: ignore[reportUnknownArgumentType]
@@ -213,9 +213,9 @@ def own(kind: Any, module: str, depth: int) -> list[str]:
 def arguments(
     function: Any, module: str, depth: int = 0, most: int = 24, bound: bool = False, works: Works | None = None
 ) -> list[str]:
-    """Argument lists as source: first the plain value of each parameter, then one parameter at a time at its edges.
+    """Argument lists as source: first the plain value of each parameter, then edge cases, one parameter at a time.
 
-    Where `works` says which arguments can be called with, parameters without a type are given what works.
+    `works` says which arguments are accepted. With it, parameters without a type get values that work.
     """
     try:
         signature = inspect.signature(function)
@@ -224,7 +224,7 @@ def arguments(
     hints = parameter_types(function, module)
     names: list[str] = []
     choices: list[list[str] | None] = []
-    # What need not be written, because it is given anyway.
+    # Arguments that equal their default need not be written.
     defaults: set[str] = set()
     for number, parameter in enumerate(signature.parameters.values()):
         if (bound and number == 0) or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -262,7 +262,7 @@ def fill_in(names: list[str], choices: list[list[str] | None], module: str, work
 
 
 def rows_of(names: list[str], choices: list[list[str]], defaults: set[str]) -> list[str]:
-    """Argument lists, without what is a default anyway."""
+    """Argument lists, without arguments that equal their default."""
     rows = [[options[0] for options in choices]]
     longest = max(map(len, choices), default=1)
     for at, options in enumerate(choices):
@@ -273,7 +273,7 @@ def rows_of(names: list[str], choices: list[list[str]], defaults: set[str]) -> l
 
 
 def label(parameter: inspect.Parameter) -> str:
-    """How it is written before the value: by name where that is the only way or there is a default."""
+    """The text before the value: the name, if it is keyword-only or has a default."""
     by_name = parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty
     return f"{parameter.name}=" if by_name and parameter.kind is not parameter.POSITIONAL_ONLY else ""
 
@@ -281,7 +281,7 @@ def label(parameter: inspect.Parameter) -> str:
 def of_parameter(
     parameter: inspect.Parameter, hint: Any, module: str, depth: int, *, open_ended: bool
 ) -> list[str] | None:
-    """Source texts; None where there is no type and `open_ended` says that one can be found by trying."""
+    """Source texts; None if there is no type and `open_ended` says that one can be found by trying."""
     default = parameter.default
     known = repr(default) if isinstance(default, int | float | str | bytes | bool | None) else None
     untyped = hint is None or hint is Any
@@ -292,7 +292,7 @@ def of_parameter(
     except (NoValues, KeyError):
         if known is None:
             if parameter.default is not parameter.empty:
-                return []  # its default cannot be written down, and is what it gets
+                return []  # its default cannot be written as source, so it is not passed
             raise NoValues(f"no type to make {parameter.name!r} from") from None
         return [known]
     return list(dict.fromkeys([*([known] if known else []), *found]))

@@ -1,4 +1,4 @@
-"""Coverage data becomes JSON: for each file its statements, and those each data file saw run.
+"""Coverage data becomes JSON: for each file its statements, and the statements that ran according to each data file.
 
 Usage: covered_lines.py JOB RESULT DATA... ; JOB is a JSON list of files.
 """

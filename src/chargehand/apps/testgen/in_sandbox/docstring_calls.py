@@ -1,4 +1,4 @@
-"""A docstring becomes calls to try, and its promises what came of them."""
+"""A docstring becomes calls to try, and checks of its promises."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 LONGEST_CALL = 200
-# Names that only its readers know, and files that only they have, make it no promise to hold the code to.
+# Errors from names and files that only a reader has: the example is then not a promise of the code.
 _READERS = ("NameError", "ImportError", "ModuleNotFoundError", "FileNotFoundError", "SyntaxError")
 
 
 def calls_in_docstring(function: Any, name: str, module: ModuleType) -> list[str]:
-    """Expressions of the docstring that call the function, with what they use written out."""
+    """Expressions of the docstring that call the function, with the names they use replaced by their values."""
     found: list[str] = []
     known: dict[str, ast.expr] = {}
     for example in docstring_examples(function):
@@ -39,14 +39,14 @@ def calls_in_docstring(function: Any, name: str, module: ModuleType) -> list[str
         written = _WrittenOut(module, known)
         text = ast.unparse(ast.fix_missing_locations(written.visit(node.value)))
         uses = f"{SUBJECT}.{name}(" in text or (f".{name}(" in text and SUBJECT in text)
-        # A comparison or a conversion around it is the docstring's own.
+        # A comparison or a conversion around the call is not part of the function.
         if uses and not written.unknown and isinstance(node.value, ast.Call) and len(text) <= LONGEST_CALL:
             found.append(text)
     return found
 
 
 class _WrittenOut(ast.NodeTransformer):
-    """Names of the module by SUBJECT, names that were assigned by what they were assigned; what is left is unknown."""
+    """Replaces names of the module by SUBJECT and assigned names by their values; other names are unknown."""
 
     def __init__(self, module: ModuleType, known: dict[str, ast.expr]) -> None:
         self._module, self._known, self._depth = module, known, 0
@@ -82,7 +82,7 @@ class _WrittenOut(ast.NodeTransformer):
 
 
 def promises(function: Any, module: ModuleType, notes: Notes) -> None:
-    """What the docstring promises, held to what happens."""
+    """Compares the promises of the docstring with the results."""
     if not (examples := docstring_examples(function)):
         return
     import doctest
@@ -92,7 +92,7 @@ def promises(function: Any, module: ModuleType, notes: Notes) -> None:
             notes.add(trying=example.source.strip())
 
         def report_failure(self, out: Any, test: Any, example: Example, got: str) -> None:
-            # A statement that shows nothing, such as an assertion that held, gives nothing to compare.
+            # A statement without output, such as a passed assertion, has nothing to compare.
             if got.strip() and not got.startswith("Traceback"):
                 notes.add(broken_promise=example.source.strip(), want=example.want.strip(), got=got.strip()[:300])
             elif got.startswith("Traceback"):
@@ -109,21 +109,21 @@ def promises(function: Any, module: ModuleType, notes: Notes) -> None:
 
     # After the first failure the others mean little.
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.FAIL_FAST
-    # How an error is worded, and from which module it is, may change.
+    # The message of an error and its module may change.
     flags |= doctest.IGNORE_EXCEPTION_DETAIL
     parsed = doctest.DocTest(examples, dict(vars(module)), "docstring", None, 0, None)
     Runner(verbose=False, optionflags=flags).run(parsed, out=lambda _: None)
 
 
 def docstring_examples(function: Any) -> list[Example]:
-    """The examples of a docstring; none where they cannot be read."""
+    """The examples of a docstring; none if they cannot be read."""
     text = inspect.getdoc(function) or ""
     if ">>>" not in text:
         return []
     # Imported only where it is needed: it takes longer than most calls.
     import doctest
 
-    # A fence ends an example, and is not part of what it gives.
+    # A fence ends an example, and is not part of its output.
     text = re.sub(r"^[ \t]*(```|~~~).*$", "", text, flags=re.MULTILINE)
     try:
         return doctest.DocTestParser().get_examples(text)

@@ -1,6 +1,6 @@
-"""An error that a call raised becomes whether it was an accident: an operation that failed in the project's own code.
+"""An error of a call becomes a verdict: whether it was an accident, an operation that failed in the project's code.
 
-An error that a statement raises was meant. So was one from code of others, which rejects what it was given.
+An error from a `raise` statement is intended. So is an error from other code, which rejects its input.
 """
 
 from __future__ import annotations

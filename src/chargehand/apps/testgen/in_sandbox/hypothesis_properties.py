@@ -1,4 +1,4 @@
-"""A function becomes properties by hypothesis' ghostwriter, each noted with the input that breaks it, if one does."""
+"""A function becomes properties by hypothesis' ghostwriter, each with the input that breaks it, if there is one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def partner(module: ModuleType, name: str) -> Any:
 def try_properties(
     job: dict[str, Any], function: Any, module: ModuleType, notes: Notes, reached: Reached, left: list[Mutant]
 ) -> None:
-    """All it takes time to import is imported only for what it can be used on. `left` are mutants no call told."""
+    """Slow modules are imported only when they are needed. `left` are mutants that no call detected."""
     if not inspect.signature(function).parameters:
         return
     from hypothesis.extra import ghostwriter
@@ -62,7 +62,7 @@ def try_properties(
             except Exception as error:  # noqa: BLE001 -- noted
                 notes.add(no_property=describe_error(error))
                 break
-            # What is raised on purpose is a good end, not an input to look past.
+            # An intended error is a valid result, not an input to reject.
             code = code.replace("reject()", "return").replace("given, reject, ", "given, ")
             code = by_subject(code, module)
             if "st.nothing()" in code:
@@ -76,14 +76,14 @@ def try_properties(
 
 
 def takes_what_it_gives(function: Any) -> bool:
-    """Whether its result can be given to it again: a text from a text."""
+    """Whether its result has the type of its only argument, such as a text from a text."""
     types = parameter_types(function, function.__module__)
     needed = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
     return len(needed) == 1 and types.get("return") is not None and types.get(needed[0].name) == types["return"]
 
 
 def notes_of_smoke(code: str, job: dict[str, Any], module: ModuleType, notes: Notes, left: list[Mutant]) -> None:
-    """Whether "it raises nothing else" tells a mutant that no call does: only then it is worth a test."""
+    """Record if "it raises nothing else" detects a mutant that no call detects: only then it is worth a test."""
     for mutant in left[:MOST_SMOKED]:
         try:
             with in_place(module, job["name"], mutant), time_limit(SMOKE_S):
@@ -94,7 +94,7 @@ def notes_of_smoke(code: str, job: dict[str, Any], module: ModuleType, notes: No
 
 
 def by_subject(code: str, module: ModuleType) -> str:
-    """The ghostwriter's text with all of the module by SUBJECT, by whatever name it was imported, and no annotations.
+    """The ghostwriter's text with all of the module by SUBJECT, under any imported name, and without annotations.
 
     A parameter may have the module's own name.
     """
@@ -142,7 +142,7 @@ def exception(name: str, module: ModuleType) -> type[Exception] | None:
 
 
 def run_property(code: str, examples: int, reached: Callable[[], None] | None = None) -> None:
-    """The property as it is tried: its assertion says by `reached` that it was come to."""
+    """Run the property. It calls `reached` after its assertion."""
     from hypothesis import HealthCheck, settings
 
     tree = ast.parse(code)
@@ -180,14 +180,14 @@ def try_property(
     except BaseException as error:  # noqa: BLE001 -- noted: the code may raise anything
         example = shown_call(name, function, "\n".join(getattr(error, "__notes__", [])))
         if example is None or isinstance(error, ValueError | OSError) or kind == "idempotent":
-            # The input could not even be made, or was refused as Python refuses wrong values; or a file is not there.
+            # The input could not be made or was refused as a wrong value, or a file does not exist.
             notes.add(no_property=describe_error(error))
         elif kind == "crash":
             notes.add(property=kind, failed=describe_error(error), example=f"{SUBJECT}.{example}")
         elif isinstance(error, AssertionError):
             note_round_trip(example, function, sys.modules[job["module"]], name, notes)
         return error
-    # A property whose assertion is hardly ever come to asserts nothing.
+    # A property whose assertion is hardly ever reached asserts nothing.
     if kind != "crash" and next(came) < LEAST_REACHED:
         notes.add(no_property="nearly all inputs are refused before anything is asserted")
     else:
@@ -196,7 +196,7 @@ def try_property(
 
 
 def note_round_trip(example: str, function: Any, module: ModuleType, name: str, notes: Notes) -> None:
-    """What came back instead of what was given, if it was more than a number that was brought into its range."""
+    """Record a failed round trip, unless only a number was limited to its range."""
     other = partner(module, name)
     node = ast.parse(example, mode="eval").body
     first = next(iter(inspect.signature(function).parameters))
@@ -214,7 +214,7 @@ def note_round_trip(example: str, function: Any, module: ModuleType, name: str, 
 
 
 def is_normalised(before: Any, after: Any) -> bool:
-    """Whether the two are alike but for numbers."""
+    """Whether the two are equal except for numbers."""
     if isinstance(before, int | float) and isinstance(after, int | float):
         return True
     if isinstance(before, list | tuple) and isinstance(after, list | tuple):
@@ -228,7 +228,7 @@ def void(_value: object) -> None:
 
 
 def shown_call(name: str, function: Any, said: str) -> str | None:
-    """`f(x=1)` from what hypothesis says of the test, without the arguments that were for its partner."""
+    """`f(x=1)` from the output of hypothesis, without the arguments for its partner."""
     if found := re.search(r"\btest_\w+(\(.*^\))", said, re.DOTALL | re.MULTILINE):
         try:
             call = ast.parse(f"f{found[1]}", mode="eval").body

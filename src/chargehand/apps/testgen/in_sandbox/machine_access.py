@@ -1,6 +1,6 @@
-"""What a call does to the machine becomes words for it. Python itself reports it, by whatever name it was done.
+"""Access of a call to the machine becomes words. Python itself reports it, whatever function was used.
 
-Reading counts where it leaves the project and what is installed, or finds nothing; all else counts everywhere.
+Reading counts outside the project and installed packages, or if it finds nothing; all other access always counts.
 """
 
 from __future__ import annotations

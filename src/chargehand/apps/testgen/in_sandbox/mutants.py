@@ -1,6 +1,6 @@
-"""A function becomes mutants: the same function with one thing changed, in its place for a while.
+"""A function becomes mutants: copies with one change that replace it for a while.
 
-What a test is worth shows here: one that cannot tell the function from any mutant of it says nothing about it.
+They show the value of a test: a test that detects no mutant says nothing about the function.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 # Calls are chosen by many mutants, each tried in milliseconds; whole tests are run on a handful of these.
 HANDFUL, MANY = 12, 36
-# What one call of a mutant may take: a condition that was turned round may make it endless.
+# The time limit of one call of a mutant: an inverted condition may make it endless.
 LONGEST_CALL_S = 1.0
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -46,7 +46,7 @@ class Mutant:
 
 
 def make_mutants(module: ModuleType, name: str, line: int, most: int | None, *, unlike: int = 0) -> list[Mutant]:
-    """At most so many, spread over the function's source; none where it cannot be read or replaced.
+    """A limited number, spread over the source of the function; none if it cannot be read or replaced.
 
     `unlike` leaves those out that are made for that number: tests that were chosen by these are measured by others.
     """
@@ -137,7 +137,7 @@ def time_limit(seconds: float) -> Generator[None]:
 
 
 def literals(module: ModuleType, name: str, line: int) -> tuple[list[str], list[int]]:
-    """Strings and numbers that the function's code compares with or looks up: worth having in what it is given."""
+    """Strings and numbers that the code of the function compares or looks up: useful as inputs."""
     found = definition(module, name, line)
     if found is None:
         return [], []
@@ -170,7 +170,7 @@ def _without_docstring(node: Any) -> ast.Module:
 
 
 def _sites(node: Any) -> Iterator[tuple[ast.AST, str, Change]]:
-    """What can be changed in a function, with the change."""
+    """The places that can be changed in a function, each with its change."""
     for each in ast.walk(_without_docstring(node)):
         match each:
             case ast.Compare(ops=[op, *_]) if type(op) in _SWAPS:
@@ -245,7 +245,7 @@ def _changed_tree(path: list[ast.AST], at: ast.AST, change: Change) -> ast.Modul
 
 
 def _code_of(tree: ast.Module, original: CodeType) -> CodeType | None:
-    """The code of the function in the tree; None where it could not take the original's place."""
+    """The code of the function in the tree; None if it cannot replace the original."""
     try:
         waiting = [compile(tree, original.co_filename, "exec", original.co_flags & _FUTURE, dont_inherit=True)]
     except (SyntaxError, ValueError, RecursionError):

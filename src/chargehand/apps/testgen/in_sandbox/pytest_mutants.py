@@ -1,4 +1,4 @@
-"""A pytest plugin: instead of one run of the tests, one for each mutant of what they test; which test tells which."""
+"""A pytest plugin: runs the tests once for each mutant of their functions, and notes which test detects which."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def passes(items: list[Any]) -> bool:
     from _pytest.runner import runtestprotocol
 
     for item in items:
-        item._initrequest()  # as if it had not been run before
+        item._initrequest()  # as in a first run
         try:
             with time_limit(TEST_S):
                 reports = runtestprotocol(item, log=False, nextitem=None)

@@ -1,7 +1,7 @@
 """An order (files to lay out, commands to run, limits) becomes one JSON account of how each command ended.
 
-Inside of the sandbox it is the first process of its namespace: whatever the commands start dies with it. It holds the
-commands to their limits from outside of them: time, memory and processes of all they started, and what they print.
+Inside the sandbox it is the first process of its namespace: everything that the commands start ends with it. It holds
+the commands to their limits from outside of them: time, memory and processes of all they started, and what they print.
 Time that the machine gave to others does not count: a busy machine is not a fault of the code.
 """
 
@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Any
 
 POLL_S = 0.02
-# However busy the machine is, a command ends after so many times its limit.
+# On a busy machine a command ends at the latest after this multiple of its limit.
 LONGEST_WAIT = 8
 HEAD, TAIL = 48_000, 16_000
 LONGEST_RESULT = 8_000_000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 SPARE_PROCESSES = 16
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# Whether this process is the first of a namespace of its own. It is looked up, never passed in: only then "everybody"
-# means what the commands started.
+# Whether this process is the first of a namespace of its own. It is looked up, never passed in: only in that case all
+# other processes were started by the commands.
 FIRST = os.getpid() == 1
 
 
@@ -55,7 +55,7 @@ class Captured:
 
 
 def household() -> list[int]:
-    """Processes that the commands started: everybody else in a namespace of our own, else our own descendants."""
+    """Processes that the commands started: all others in its own namespace, else the descendants of this process."""
     found = {int(name): 0 for name in os.listdir("/proc") if name.isdigit()}
     if FIRST:
         return [pid for pid in found if pid != 1]
@@ -82,7 +82,7 @@ def weight(pids: list[int]) -> tuple[int, int]:
 
 
 class Waiting:
-    """How long the commands could have run and were not let, because the machine ran something else."""
+    """How long the commands were ready to run but waited, because the machine ran something else."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -129,7 +129,7 @@ def confine(limits: dict[str, Any]) -> None:
 
 
 def clear_out(process: subprocess.Popen[bytes]) -> None:
-    """Nothing a command started outlives it: orphans are ours, here and, as we take them in, elsewhere."""
+    """End everything that a command started. Orphans become children of this process."""
     while True:
         with contextlib.suppress(OSError):
             if FIRST:
@@ -147,7 +147,7 @@ def clear_out(process: subprocess.Popen[bytes]) -> None:
 def watch(
     process: subprocess.Popen[bytes], limits: dict[str, Any], waiting: Waiting
 ) -> tuple[str | None, Captured, Captured]:
-    """Until the command ends by itself or breaks a limit; which one."""
+    """Wait until the command ends or exceeds a limit. Returns that limit and the output."""
     out, err = Captured(), Captured()
     assert process.stdout is not None
     assert process.stderr is not None
@@ -188,7 +188,7 @@ def watch(
 
 
 def _drain_once(key: selectors.SelectorKey) -> bool:
-    """Read once; whether that was the end."""
+    """Read once; returns whether that was the end."""
     try:
         data = os.read(key.fd, 65536)
     except BlockingIOError:
@@ -234,7 +234,7 @@ def result_of(path: Path) -> str | None:
 
 
 def lay_out(order: dict[str, Any], scratch: Path) -> None:
-    """The throw-away copy of the project, an empty home, and the files of the order."""
+    """Make the temporary copy of the project, an empty home, and the files of the order."""
     for name in ("home", "tmp"):
         (scratch / name).mkdir(exist_ok=True)
     shutil.copytree(order["source"], scratch / "project", symlinks=True, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""The clock of this process becomes that of another day, for everything imported after it.
+"""Sets the clock of this process to another day, for everything imported after it.
 
 What depends on today gives something else then. Only what asks for the time is changed, not how long things take.
 """
@@ -54,7 +54,7 @@ def of_utc(kind: Any) -> Any:
 
 
 def like(name: str, real: type, **methods: Callable[..., Any]) -> Any:
-    """A class in the place of one that cannot be changed: what is of the real one is of this one too."""
+    """A class that replaces one that cannot be changed. Instances of the real class are instances of this one too."""
 
     class Same(type):
         def __instancecheck__(cls, instance: object) -> bool:

@@ -21,7 +21,7 @@ SETTINGS = (
 
 
 def can_be_written(path: str) -> bool:
-    """By what the mount allows and, for a file, by opening it; a setting that is not there is no way out."""
+    """By what the mount allows and, for a file, by opening it; a setting that does not exist is not a way out."""
     if not Path(path).exists():
         return False
     if os.statvfs(path).f_flag & os.ST_RDONLY:

@@ -1,4 +1,4 @@
-"""One function becomes candidates for tests: calls with what they gave, and what tells it from its mutants.
+"""One function becomes candidates for tests: calls with their results, and what detects its mutants.
 
 Arguments: examples|mutants|reproduce JOB RESULT [shifted]
 
@@ -55,7 +55,7 @@ def importable(error: BaseException, module: ModuleType) -> str | None:
 
 
 def depends_on_place(text: str) -> bool:
-    """Whether it names where this copy happens to be."""
+    """Whether it contains the path of this copy."""
     return str(HERE.parent) in text
 
 
@@ -69,7 +69,7 @@ def examples(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Rea
 
 
 def calls_to_try(job: dict[str, Any], module: ModuleType, notes: Notes) -> list[tuple[str, bool]]:
-    """Calls as source, each with whether the docstring shows it; the same ones whenever they are asked for."""
+    """Calls as source, each with whether the docstring shows it; always the same calls."""
     name = job["name"].rpartition(".")[2]
     shown = calls_in_docstring(resolve(module, job["name"]), name, module)
     try:
@@ -81,7 +81,7 @@ def calls_to_try(job: dict[str, Any], module: ModuleType, notes: Notes) -> list[
 
 
 def try_mutants(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Reached) -> None:
-    """Which calls tell the function from each of its mutants, and which properties do where no call does."""
+    """Which calls detect each mutant of the function, and which properties do if no call does."""
     calls = [call for call, _ in calls_to_try(job, module, notes)]
     known = {call: try_call(call, job["raises"], module) for call in calls}
     ended_by = time.monotonic() + MUTANTS_S
@@ -98,11 +98,11 @@ def try_mutants(job: dict[str, Any], module: ModuleType, notes: Notes, reached: 
 
 
 def reproduce(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
-    """Whether calls that went wrong do so again, with nothing but what the function needs."""
+    """Whether failed calls fail again with only the required arguments."""
     function = resolve(module, job["name"])
     bound = job["kind"] == "method"
     needed = needed_parameters(function)[1 if bound else 0 :]
-    # Without types there is no telling whether such a call is meant to be made.
+    # Without types it is unknown whether this call is intended.
     typed = needed_types_are_known(function, module, needed)
     kind = getattr(module, job["name"].rpartition(".")[0]) if bound else None
     if kind is not None and not issubclass(kind, enum.Enum):
@@ -127,7 +127,7 @@ def needed_types_are_known(function: Any, module: ModuleType, needed: list[str])
 
 
 def is_different(call: str, known: dict[str, Any], raises: list[str], module: ModuleType) -> bool:
-    """Whether a mutant that is in place gives something else."""
+    """Whether the active mutant gives another result."""
     if "gives" not in known and "raises" not in known:
         return False
     try:
@@ -138,7 +138,7 @@ def is_different(call: str, known: dict[str, Any], raises: list[str], module: Mo
 
 
 def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]:
-    """What came of a call, as a note."""
+    """The result of a call, as a note."""
     space: dict[str, Any] = {**MODULES, SUBJECT: module, module.__name__.partition(".")[0]: top_package(module)}
     given = given_types(call, space)
     if given is None:
@@ -155,7 +155,7 @@ def try_call(call: str, raises: list[str], module: ModuleType) -> dict[str, Any]
         if is_expected(error, raises):
             caught = importable(error, module)
             return {"call": call, "raises": caught} if caught else {"call": call, "unstable": type(error).__name__}
-        # What is not on the disk, or may not be read there, says nothing about the code.
+        # A file that is missing or not readable says nothing about the code.
         if isinstance(error, OSError):
             return {"call": call, "missing": describe_error(error)}
         return {"call": call, "crash": describe_error(error), "accident": is_accident(error, HERE, given)}
@@ -172,9 +172,8 @@ def top_package(module: ModuleType) -> ModuleType:
 
 
 def given_types(call: str, space: dict[str, Any]) -> set[type] | None:
-    """The types of the arguments, and of the object a method is called on; None where these cannot be made.
-
-    What their making raises is not the function's.
+    """The types of the arguments, and of the object a method is called on; None if these cannot be made. An error while
+    making them is not an error of the function.
     """
     node = ast.parse(call, mode="eval").body
     if not isinstance(node, ast.Call):

@@ -84,7 +84,7 @@ def _is_checking(test: ast.expr) -> bool:
 
 
 def _import_names(nodes: list[ast.stmt], module: str) -> dict[str, Any]:
-    """The names that these imports and assignments give, as far as they work here."""
+    """The names from these imports and assignments, as far as they work here."""
     space: dict[str, Any] = {"__name__": module, "__package__": getattr(sys.modules[module], "__package__", None)}
     before = set(space)
     for node in nodes:

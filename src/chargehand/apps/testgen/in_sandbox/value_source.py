@@ -1,4 +1,4 @@
-"""A value becomes source that gives an equal value anywhere, if there is any."""
+"""A value becomes source that gives an equal value anywhere, if possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from .argument_values import SUBJECT
 
-# As they are before another day's clock takes their place.
+# The real classes, before the shifted clock replaces them.
 _DATES = (datetime.date, datetime.time, datetime.timedelta, datetime.timezone)
 
 
@@ -84,7 +84,7 @@ def source_of_own(value: Any, module: ModuleType, depth: int) -> str | None:
 
 
 def qualify_names(text: str, module: ModuleType) -> str | None:
-    """What an object says of itself, with the names of the module as SUBJECT has them; None if no source."""
+    """The repr of an object, with names of the module written with SUBJECT; None if it is not source."""
 
     class Qualifier(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:
