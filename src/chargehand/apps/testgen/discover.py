@@ -26,7 +26,7 @@ class UntestedFunction:
     end_line: int
     kind: Kind
     source: str
-    # Needs another way of calling than being called.
+    # Whether it is a coroutine function, whose call must be awaited.
     awaits: bool
 
     @property

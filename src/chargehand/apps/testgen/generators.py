@@ -1,4 +1,4 @@
-"""What testgen does as analyses: candidates for one function, one verified file, coverage before and after.
+"""The analyses of testgen: candidates for one function, one verified file, coverage before and after.
 
 Each reads its order from the analysis' options and runs code in the sandbox alone; importing this imports none of it.
 """

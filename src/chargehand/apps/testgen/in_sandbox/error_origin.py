@@ -10,14 +10,14 @@ from pathlib import Path
 from types import TracebackType
 
 _RAISING = frozenset({"RAISE_VARARGS", "RERAISE"})
-# Raised by Python itself, not by a statement, and yet about what was given: source text that is none, a key.
+# Raised by Python itself, not by a statement, but about the input: invalid source text, a missing key.
 _ABOUT_INPUT = (SyntaxError, TypeError, ValueError, LookupError, ImportError)
 
 
 def is_accident(error: BaseException, project: Path, given: set[type]) -> bool:
-    """`given` are the types of what the call was made with: an attribute that one of them lacks says nothing.
+    """`given` are the types of the arguments: a missing attribute of one of them says nothing.
 
-    Of attributes only those of None count: any other object may have been made from something that was not meant.
+    Only missing attributes of None count: any other object may come from an input that was not intended.
     """
     if not isinstance(error, Exception) or error.__traceback__ is None:
         return False

@@ -55,7 +55,7 @@ def try_properties(
     if job["kind"] == "function" and takes_what_it_gives(function):
         writers["idempotent"] = partial(cast("Writer", ghostwriter.idempotent), function)  # pyright: ignore[reportUnknownMemberType]
     for kind, write in writers.items():
-        # What Python itself says of a wrong value is let pass only where it is said.
+        # ValueError, with which Python refuses a wrong value, is accepted only if the function raises it.
         for caught in (meant, (*meant, ValueError)):
             try:
                 code = write(except_=tuple(dict.fromkeys(caught)))
@@ -224,7 +224,7 @@ def is_normalised(before: Any, after: Any) -> bool:
 
 
 def void(_value: object) -> None:
-    """For a function that is called for its effect."""
+    """Ignores a value, for a call that is made for its effect."""
 
 
 def shown_call(name: str, function: Any, said: str) -> str | None:

@@ -33,7 +33,7 @@ class Reached:
         self._home = str(project.parent / "home")
         # The test tools keep tables here.
         self._own = os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", os.devnull)
-        # For constants to try, hypothesis reads every module that is not installed; ours are beside this file.
+        # hypothesis reads every module that is not installed, to find constants to try; ours are in this folder.
         self._readable = tuple(filter(None, (self._project, str(Path(__file__).parent), *sys.path)))
         self._report = report
         self._told: set[str] = set()

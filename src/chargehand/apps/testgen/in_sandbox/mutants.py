@@ -48,7 +48,7 @@ class Mutant:
 def make_mutants(module: ModuleType, name: str, line: int, most: int | None, *, unlike: int = 0) -> list[Mutant]:
     """A limited number, spread over the source of the function; none if it cannot be read or replaced.
 
-    `unlike` leaves those out that are made for that number: tests that were chosen by these are measured by others.
+    `unlike` leaves out the mutants that this limit would give: tests chosen by them are measured by others.
     """
     function = plain_function(module, name)
     found = definition(module, name, line)
@@ -148,7 +148,7 @@ def literals(module: ModuleType, name: str, line: int) -> tuple[list[str], list[
 
 
 def _forget(module: ModuleType, name: str) -> None:
-    """Nothing that the function gave before is remembered."""
+    """Clear the cache of the function."""
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -12,7 +12,7 @@ from typing import Any
 from .mutants import HANDFUL, MANY, in_place, make_mutants, time_limit
 
 ORDER, RESULT = Path(os.environ["TESTGEN_MUTANTS"]), Path(os.environ["TESTGEN_RESULT"])
-# For measuring: all mutants, or those that no call was chosen by.
+# For measuring: all mutants, or only those that were not used to choose calls.
 MOST, UNLIKE = {"": (HANDFUL, 0), "all": (None, 0), "others": (None, MANY)}[os.environ.get("TESTGEN_MEASURE", "")]
 TEST_S, ALL_S = 5.0, 60.0
 

@@ -1,7 +1,7 @@
 """An order (files to lay out, commands to run, limits) becomes one JSON account of how each command ended.
 
-Inside the sandbox it is the first process of its namespace: everything that the commands start ends with it. It holds
-the commands to their limits from outside of them: time, memory and processes of all they started, and what they print.
+Inside the sandbox it is the first process of its namespace: everything that the commands start ends with it. It
+enforces the limits of the commands from outside: time, memory and processes of everything they started, and output.
 Time that the machine gave to others does not count: a busy machine is not a fault of the code.
 """
 
@@ -121,7 +121,8 @@ def confine(limits: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     if FIRST:
-        # A wall behind the limit, for what is faster than we look. Elsewhere it would count what else the user runs.
+        # A second limit, for processes that start faster than they are counted. Outside the namespace it would count
+        # other processes of the user.
         most = limits["processes"] + SPARE_PROCESSES
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     else:

@@ -1,6 +1,6 @@
 """Sets the clock of this process to another day, for everything imported after it.
 
-What depends on today gives something else then. Only what asks for the time is changed, not how long things take.
+Code that depends on today then gives another result. Only the current time is changed, not durations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SHIFT_S = 431 * 86_400 + 7 * 3_600 + 11 * 60
 
 
 def shift() -> None:
-    """Once, before the code under test is imported."""
+    """Shift the clock. Called once, before the code under test is imported."""
     now, now_ns = time.time, time.time_ns
     time.time = lambda: now() + SHIFT_S
     time.time_ns = lambda: now_ns() + SHIFT_S * 1_000_000_000
