@@ -12,7 +12,7 @@ from chargehand.errors import UsageError
 L = TypeVar("L")
 Ranges = tuple[tuple[int, int], ...]
 
-# No file has more lines. Larger numbers are not read at all.
+# No file has more lines. A number of more than ten digits is not read at all.
 MOST_LINES = 1_000_000_000
 _HUNK = re.compile(r"@@ -(\d{1,10})(?:,(\d{1,10}))? \+(\d{1,10})(?:,(\d{1,10}))? @@")
 _COMBINED = re.compile(r"diff --(?:cc|combined) |@@@+ -\d")
