@@ -65,8 +65,9 @@ settings.register_profile("check", max_examples=25)
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Where slow tests are left out, their files need not be imported."""
-    path = collection_path.relative_to(config.rootpath).as_posix()
-    return True if config.option.markexpr == "not slow" and path.startswith(SLOW) else None
+    if config.option.markexpr != "not slow":
+        return None
+    return True if collection_path.relative_to(config.rootpath).as_posix().startswith(SLOW) else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -22,10 +22,9 @@ from tests.server.serving import ANSWERS, CLIENT_TOKEN, make_supervisor, serving
 from tests.server.serving import Client as HttpClient
 
 TOOLS = {"run_team", "wait_run", "get_run", "answer_question", "cancel_run", "plan", "review_diff"}
-NEW = "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1,2 @@\n+import subprocess\n+subprocess.run('ls ' + input(), shell=True)\n"
-CHANGED = (
-    "--- a/old.py\n+++ b/old.py\n@@ -1 +1,2 @@\n import subprocess\n+subprocess.run('ls ' + input(), shell=True)\n"
-)
+RISK = "+def show(x): subprocess.run('ls ' + x, shell=True)\n"
+NEW = "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1,2 @@\n+import subprocess\n" + RISK
+CHANGED = "--- a/old.py\n+++ b/old.py\n@@ -1 +1,2 @@\n import subprocess\n" + RISK
 SLOW: list[dict[str, Any]] = [ANSWERS[0], ANSWERS[1] | {"delay_ms": 60_000}, ANSWERS[2]]
 # The first attempt of a task gives up; a person's answer lets it be done.
 UNSURE: list[dict[str, Any]] = [

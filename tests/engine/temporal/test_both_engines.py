@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("temporal")
 
 # What differs between any two runs: times, and the random part of a pause.
 TIMES = ("after_s", "at", "seconds", "waiting_s")
-LEFT = re.compile(r"with [\d.]+ s left")
+LEFT = re.compile(r"It had [\d.]+ s")
 
 
 def by_task(events: Iterable[Event]) -> dict[str, list[Any]]:
@@ -48,7 +48,7 @@ def steady(value: Any) -> Any:
         case list():
             return [steady(each) for each in value]
         case str():
-            return LEFT.sub("with some s left", value)
+            return LEFT.sub("It had some s", value)
         case _:
             return value
 
