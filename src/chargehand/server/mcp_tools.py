@@ -158,6 +158,8 @@ async def plan(use: ToolUse, body: PlanRequest) -> Told:
 async def follow_run(use: ToolUse, run: str, seconds: float, *, begun: bool = False) -> Told:
     """Wait for a run, put its questions to the person, and report progress. `begun`: its id is new to the caller."""
     until = time.monotonic() + seconds
+    if begun:
+        await use.say(f"run {run}")  # a caller whose connection is cut finds the run by this
     while True:
         left = max(until - time.monotonic(), 0.0)
         view, status = await wait_for_run(use.server, use.caller, run, left, use.say, _enough_for(use, begun=begun))
