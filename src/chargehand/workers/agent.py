@@ -361,7 +361,7 @@ class _Attempt:
         if self.assignment.inputs or context_text(task):
             # The text that supports the answer may be there.
             return held
-        return held.doubt(f"{model} is a small model and may have misread the material: compare the answer.", task.id)
+        return held.doubt(f"{model} is a small model and may have misread the material.", task.id)
 
     def _unusable(self, answer: Unusable, text: str) -> Outcome:
         why = "; ".join(answer.problems)
