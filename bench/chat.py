@@ -19,8 +19,6 @@ from tests.server.server_process import ServerProcess, server_process
 from tests.server.serving import PLAN, TOKEN
 
 LATER = 5
-# The server has loaded what the first run needs.
-PAUSE_S = 1.0
 
 
 def _reply(seen: Seen) -> Answer:
@@ -62,7 +60,6 @@ def _measure() -> tuple[float, float, float]:
         lab = f'[providers.lab]\nbase_url = "{provider.url}/v1"\nwire = "openai_chat"\n'
         (folder / "home" / "config.toml").write_text(lab)
         with server_process(folder, {"replies": []}, CHARGEHAND_MODEL="lab:x") as server:
-            time.sleep(PAUSE_S)
             idle = _memory_mb(server)
             first, *later = (_first_byte_ms(server) for _ in range(1 + LATER))
             return first, statistics.median(later), idle

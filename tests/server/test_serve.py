@@ -110,7 +110,7 @@ def test_an_idle_server_is_small(tmp_path: Path) -> None:
     assert used < 80 * 1024, f"{used} kB"
 
 
-def test_what_the_first_run_needs_is_loaded_beside_the_answers(tmp_path: Path) -> None:
+def test_what_the_first_run_needs_is_loaded_before_the_first_answer(tmp_path: Path) -> None:
     """Each name is there, or the first caller would wait; the client of providers, which is large, is not loaded."""
     code = (
         "import sys; from chargehand.server.run_server import FIRST_NEEDED, load_for_first_run; load_for_first_run(); "

@@ -89,6 +89,7 @@ def serve(supervisor: Supervisor, options: ServeOptions, announce: Callable[[str
         with _only_server(home):
             token = options.token or _own_token(home / "server.token")
             server = make_server(supervisor, options, token, port)
+            load_for_first_run()
             announce(url, f"{url}?token={token}")
             run_in_loop(run_server(server, options, listening))
 
@@ -159,17 +160,13 @@ async def run_server(server: Server, options: ServeOptions, listening: socket.so
         ssl_keyfile=options.key,
         timeout_graceful_shutdown=GRACE_S,
     )
-    beside = [
-        asyncio.create_task(continue_wanted(server), name="wanted runs"),
-        asyncio.create_task(asyncio.to_thread(load_for_first_run), name="modules of a run"),
-    ]
+    continuing = asyncio.create_task(continue_wanted(server), name="wanted runs")
     answering = _Uvicorn(config, server.stop)
     try:
         await answering.serve([listening])
     finally:
-        for each in beside:
-            each.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        continuing.cancel()
+        await asyncio.gather(continuing, return_exceptions=True)
         await server.stop()
         await answering.close_connections()
         server.reading.close()
