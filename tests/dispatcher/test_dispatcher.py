@@ -324,3 +324,11 @@ def test_equal_runs_that_are_stopped_left_different_records() -> None:
     flow = Flow(works, flow_tasks(*map(flow_task, ids)), request={"max_concurrent": 40}, seconds=100.0)
     assert flow.run(interrupt_at=1.0).status == "interrupted"
     assert [e.task for e in flow.events if e.kind == "budget_settled"] == ids
+
+
+def test_a_task_that_became_ready_last_waits_for_all_that_were_ready_before() -> None:
+    """Of tasks without a slot so far the first in the plan comes first; only "b" took its slot as "a" ended."""
+    plan = flow_tasks(flow_task("a"), flow_task("after_a", "a"), flow_task("b"), flow_task("c"))
+    flow = Flow(works, plan, request={"max_concurrent": 1}, seconds=1.0)
+    assert flow.run().status == "complete"
+    assert [e.task for e in flow.events if e.kind == "model_replied" and e.task] == ["a", "b", "after_a", "c"]

@@ -185,12 +185,12 @@ def test_a_file_that_is_taken_back_is_gone_with_the_conftest_made_for_it(tmp_pat
 
 
 def test_the_plan_has_a_task_for_each_function(tmp_path: Path) -> None:
-    """One worker for each function, one file for each module, coverage last; with a model its tests join in."""
+    """One worker for each function, behind them the file of the module, coverage last; a model's tests join in."""
     code = "def f(n: int) -> int:\n    return n\nasync def g() -> int:\n    return 1\n"
     found = survey(read_project(project(tmp_path, {"pyproject.toml": "", "one.py": code, "two.py": code})))
     plain = make_testgen_plan(found, "unshare", model=False)
     assert [(task.id, task.worker) for task in plain.tasks] == [
-        ("t1", "ghostwriter"), ("t3", "ghostwriter"), ("f1", "verifier"), ("f2", "verifier"), ("coverage", "surveyor"),
+        ("t1", "ghostwriter"), ("f1", "verifier"), ("t3", "ghostwriter"), ("f2", "verifier"), ("coverage", "surveyor"),
     ]  # fmt: skip
     workers = [task.worker for task in make_testgen_plan(found, "unshare", model=True).tasks]
     assert workers.count("tester") == 4

@@ -91,7 +91,10 @@ def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuiteP
                 tasks.append(_tester_task(f"m{number}", target, by_name[name]))
         if jobs:
             options = common | {"module": name, "jobs": jobs, "modelled": modelled, "place": where}
-            files.append(_file(f"f{len(files) + 1}", name, jobs, looked_at | _FRESH | {"options": options}))
+            file = _file(f"f{len(files) + 1}", name, jobs, looked_at | _FRESH | {"options": options})
+            files.append(file)
+            # Before the functions of the next module, so that a file is checked as soon as its tests are written.
+            tasks.append(file)
     wanted = [module.path for module in project.modules if module.name in project.wanted]
     options = common | {"modules": wanted, "tests": list(project.tests), "tested": found.tested}
     options |= {"place": where, "skipped": [_skip_to_json(skip) for skip in _all_skipped(found, model)]}
@@ -99,7 +102,7 @@ def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuiteP
     last = _coverage(files, looked_at | _FRESH | {"options": options})
     goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
     # The last task depends on all others. Its result is selected: code words the answer better than a model.
-    return Plan(goal=goal, tasks=(*tasks, *files, last), synthesis=SynthesisSpec(mode="select"), team="testgen")
+    return Plan(goal=goal, tasks=(*tasks, last), synthesis=SynthesisSpec(mode="select"), team="testgen")
 
 
 def place_of(found: Survey, folder: Path | None = None) -> SuitePlace:

@@ -43,6 +43,7 @@ from chargehand.events import (
     Decided,
     Event,
     EventBody,
+    PlanApproved,
     RunStarted,
     TaskEnded,
     Warned,
@@ -98,6 +99,7 @@ class LocalEngine:
         )
         self._activity = Activity(stays=inputs.stays)
         self._slots = Slots(inputs.max_concurrent)
+        self._slots.line_up(each["id"] for each in (self.replay.plan or {"tasks": ()})["tasks"])
         self.clock = LocalClock(self.replay, self._activity, inputs.wall_clock, inputs.chance, inputs.deadline_at)
         self._recorder = Recorder(
             self.run, inputs.journal, seq=self.replay.seq, clock=self.clock.wall, listeners=inputs.listeners
@@ -266,8 +268,10 @@ class LocalEngine:
 
     def emit(self, body: EventBody, *, task: str | None = None, attempt: int | None = None) -> None:
         if isinstance(body, AttemptStarted):
-            self._slots.order(task)
+            self._slots.line_up((task,))
             self._attempts[task] = attempt
+        elif isinstance(body, PlanApproved) and body.within is None:
+            self._slots.line_up(each["id"] for each in body.plan["tasks"])
         if isinstance(body, RECORDED_ONCE) and self._marks[mark := mark_of(task, body)]:
             self._marks[mark] -= 1
             return

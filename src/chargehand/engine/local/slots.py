@@ -6,6 +6,7 @@ It is closed for good when the session winds down.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import field
 
 from chargehand.engine.local.prompt_beginnings import FirstCall
@@ -24,12 +25,18 @@ class Waited:
     first: FirstCall | None = None
 
 
+# Larger than the number of tasks: a task without a slot so far comes after all that had one.
+NEW = 500_000
+
+
 class Slots:
     """A limited number at once. Begun tasks come before new ones, the supervisor's own calls before both."""
 
     def __init__(self, limit: int) -> None:
         self._gate = Gate(limit)
-        self._orders: dict[str | None, int] = {None: -1}
+        # The places of tasks: in the plan, and among those that have had a slot.
+        self._listed: dict[str | None, int] = {}
+        self._begun: dict[str | None, int] = {None: -1}
         # Set while no slot is held: what a drain waits for.
         self.idle = asyncio.Event()
         self.idle.set()
@@ -42,9 +49,15 @@ class Slots:
     def held(self) -> int:
         return self._gate.held
 
+    def line_up(self, tasks: Iterable[str | None]) -> None:
+        """Note the order in which new tasks come: as they are in the plan, and others as they arrive."""
+        for task in tasks:
+            self._listed.setdefault(task, len(self._listed))
+
     def order(self, task: str | None) -> int:
-        """The place of a task in the queue: that of its first attempt."""
-        return self._orders.setdefault(task, len(self._orders))
+        """The place of a task in the queue: begun tasks in the order of their first slots, then new ones as listed."""
+        begun = self._begun.get(task)
+        return NEW + self._listed.get(task, NEW) if begun is None else begun
 
     def close(self) -> None:
         """Give out no slot until `open`."""
@@ -68,6 +81,7 @@ class Slots:
                 await self._gate.acquire(self.order(task))
                 waited.seconds += loop.time() - began
             self.idle.clear()
+            self._begun.setdefault(task, len(self._begun))
             if self._proceeds.is_set() and not self.draining:
                 return
             self.free()
