@@ -41,6 +41,8 @@ TIMEOUT_S = 10.0
 # Spans are sent this long after they ended, metrics this often, and both when a session ends.
 FLUSH_S = 2.0
 METRICS_S = 30.0
+# Events are taken so often. To wake a waiting thread for each costs the loop more than the events themselves.
+GATHER_S = 0.1
 # Spans in one request, and how many wait for a collector that is down: older ones are dropped.
 _BATCH = 512
 _MOST_WAITING = 20_000
@@ -53,6 +55,8 @@ class WatchedRun:
     """One session of a run. The loop writes `queue`, the thread everything else."""
 
     queue: SimpleQueue[tuple[WatchedRun, Event | None]]
+    # Set when the thread should not wait for more events.
+    hurry: threading.Event
     home: Path
     run: str
     # Whether spans are sent: a caller may have decided that its trace is not kept.
@@ -67,6 +71,7 @@ class WatchedRun:
     def end(self) -> None:
         """The session is over, and all of it is on record."""
         self.queue.put((self, None))
+        self.hurry.set()
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +83,7 @@ class Telemetry:
     queue: SimpleQueue[tuple[WatchedRun, Event | None]] = field(
         default_factory=SimpleQueue[tuple[WatchedRun, Event | None]]
     )
+    hurry: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
     # Sessions that are not over, or not sent yet; `idle` is set while there is none.
@@ -108,7 +114,7 @@ class Telemetry:
                 self.thread.start()
             self.open += 1
             self.idle.clear()
-        return WatchedRun(self.queue, home, run, sampled)
+        return WatchedRun(self.queue, self.hurry, home, run, sampled)
 
     def wait(self, seconds: float) -> None:
         """Wait until all ended sessions were sent or given up, at most for this long."""
@@ -136,6 +142,9 @@ class Telemetry:
                         self.open -= 1
                         if not self.open:
                             self.idle.set()
+            if self.queue.empty():
+                self.hurry.wait(GATHER_S)
+                self.hurry.clear()
 
     def _take(self, watch: WatchedRun, event: Event | None) -> None:
         if event is None:

@@ -6,6 +6,7 @@ Only a few fields are written, and their numbers never change, so a table of the
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast
 
 Kind: TypeAlias = Literal["text", "id", "number", "flag", "fixed", "double"]
@@ -13,6 +14,9 @@ Field: TypeAlias = tuple[int, Kind | str]
 
 _SCALARS = frozenset({"text", "id", "number", "flag", "fixed", "double"})
 _ATTRIBUTE = "KeyValue"
+# Longer texts are not kept once they are written.
+_SHORT = 100
+_ONE_BYTE = tuple(bytes([value]) for value in range(0x80))
 # Message -> field name in JSON -> its number, and its kind or its message.
 _MESSAGES: dict[str, dict[str, Field]] = {
     "Document": {"resourceSpans": (1, "ResourceSpans"), "resourceMetrics": (1, "ResourceMetrics")},
@@ -88,7 +92,9 @@ def _message(name: str, data: dict[str, Any]) -> bytes:
     parts: list[bytes] = []
     for key, value in data.items():
         number, kind = fields[key]
-        if kind not in _SCALARS:
+        if kind == _ATTRIBUTE:
+            parts += [_with_length(number, _attribute(each)) for each in value]
+        elif kind not in _SCALARS:
             several = cast("list[Any]", value) if isinstance(value, list) else [value]
             parts += [_with_length(number, _message(kind, each)) for each in several]
         elif isinstance(value, list):
@@ -97,6 +103,19 @@ def _message(name: str, data: dict[str, Any]) -> bytes:
         else:
             parts.append(_scalar(number, kind, value))
     return b"".join(parts)
+
+
+def _attribute(data: dict[str, Any]) -> bytes:
+    ((kind, value),) = data["value"].items()
+    if isinstance(value, str) and len(value) <= _SHORT:
+        return _short_attribute(data["key"], kind, value)
+    return _message(_ATTRIBUTE, data)
+
+
+@lru_cache(maxsize=4096)
+def _short_attribute(key: str, kind: str, value: str) -> bytes:
+    """Most attributes of a span are those of many others: the run, the model, the worker."""
+    return _message(_ATTRIBUTE, {"key": key, "value": {kind: value}})
 
 
 def _scalar(number: int, kind: str, value: Any) -> bytes:
@@ -121,6 +140,8 @@ def _with_length(number: int, body: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
+    if value <= 0x7F:
+        return _ONE_BYTE[value]
     parts = bytearray()
     while value > 0x7F:
         parts.append(value & 0x7F | 0x80)
