@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -68,6 +69,25 @@ class Shell:
     def script(self, *replies: dict[str, Any], name: str = "script.json") -> str:
         """A scripted model; workers and synthesizer answer something unless a rule before says otherwise."""
         return f"scripted:{self.write(name, {'replies': [*replies, *DEFAULTS]})}"
+
+
+def lines_left(seen: str) -> list[str]:
+    """The lines that a terminal shows after all of this: the cursor may have gone up and erased lines."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[[?0-9;]*[A-Za-z]|\x1b\][^\x1b]*\x1b\\\\|[^\x1b]", seen):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part == "\r":
+            column = 0
+        elif part.endswith("A") and part.startswith("\x1b["):
+            row = max(row - int(part[2:-1] or 1), 0)
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif not part.startswith("\x1b"):
+            lines[row] = lines[row][:column].ljust(column) + part + lines[row][column + 1 :]
+            column += 1
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 def process(*args: object, home: Path, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:

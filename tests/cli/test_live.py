@@ -7,16 +7,18 @@ import os
 import pty
 import re
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from chargehand.cli.live_table import LiveTable
 from chargehand.cli.screen import Screen
 from chargehand.text.redaction import Redactor
 from chargehand.trace import RunState
-from tests.cli.terminal import Shell, plan, planned, process, slow, task
+from tests.cli.terminal import Shell, lines_left, plan, planned, process, slow, task
 from tests.events import make_event
 from tests.pace import PATIENCE_S
 
@@ -222,3 +224,30 @@ def test_the_answer_is_shown_while_it_is_written() -> None:
     assert "s3cr3t" not in shown()
     assert "\x1b]0;owned" not in shown()
     assert "THE-END" in shown()
+
+
+@pytest.mark.parametrize("args", [("run", "x", "--with", "nothing.md"), ("review", "nothing.py")])
+def test_a_run_that_cannot_begin_leaves_only_the_complaint(shell: Shell, args: tuple[str, ...]) -> None:
+    """The lines that said `starting` are erased."""
+    code, _, seen = on_terminal(*args, home=shell.home, env={"CHARGEHAND_MODEL": shell.script()})
+    left = lines_left(seen)
+    assert code == 2
+    assert left[0].startswith("chargehand: There is no nothing.")
+    assert not any("starting" in line for line in left)
+
+
+def test_watching_a_run_ends_with_one_table(shell: Shell) -> None:
+    """The live one is erased, since `show` prints its own."""
+    shell("run", "Say it", "--model", shell.script(), "-q")
+    code, out, seen = on_terminal("show", "last", "--watch", home=shell.home)
+    assert (code, lines_left(seen)) == (0, [])
+    assert "t1    writer" in out
+
+
+def test_before_a_run_begins_the_time_is_shown_and_no_empty_figures() -> None:
+    """There are no tasks, calls and tokens yet."""
+    terminal = Console(file=io.StringIO(), width=100, height=30)
+    table = LiveTable(Screen(Redactor()), RunState(), terminal)
+    with terminal.capture() as got:
+        terminal.print(table.render(time.time() + 7))
+    assert got.get().split("\n")[1].rstrip() == "  starting · 7.0 s"

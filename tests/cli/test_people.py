@@ -16,7 +16,7 @@ import pytest
 
 from chargehand.record.home import Home
 from chargehand.record.replay import replay
-from tests.cli.terminal import Result, Shell, finished, plan, planned, process, slow, task
+from tests.cli.terminal import Result, Shell, finished, lines_left, plan, planned, process, slow, task
 from tests.pace import PATIENCE_S
 
 SAYS_T1 = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "Signed [a].", "confidence": 70}}}
@@ -369,6 +369,14 @@ def test_on_a_terminal_a_plan_is_approved_where_it_is_shown(shell: Shell, term: 
     assert screen.leave() == (0, "# Both\n\nAll is *well* [t1, t2].\n")
     after = screen.seen[screen.seen.rindex(b"plan> ") :]
     assert b"complete" in after
+    left = lines_left(screen.seen.decode())
+    assert [line for line in left if line.startswith("plan> ")] == [
+        "plan> approve, but cheaper",
+        "plan> @nothing.json",
+        "plan> approve",
+    ]
+    assert sum("waiting for a person" in line for line in left) == 0
+    assert term == "dumb" or left.index("plan> approve") < left.index("  Say it")
 
 
 def test_nothing_is_drawn_over_a_question(shell: Shell) -> None:

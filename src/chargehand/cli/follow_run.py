@@ -19,7 +19,8 @@ LOOK_S = 0.25
 async def follow_run(source: RunSource, run: str, screen: Screen) -> None:
     """Returns when the run has ended, or no process executes it any more."""
     view = fold(source.events(run))
-    async with make_progress(screen, view) as progress:
+    # `show` prints its own table below.
+    async with make_progress(screen, view, stays=False) as progress:
         seen: object = None
         while True:
             # Checked before the events are read, so that the last events before a stop are still shown.

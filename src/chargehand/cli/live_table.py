@@ -50,9 +50,11 @@ class LiveTable:
 
     shows_drafts = True
 
-    def __init__(self, screen: Screen, view: RunState, terminal: Console | None = None) -> None:
+    def __init__(self, screen: Screen, view: RunState, terminal: Console | None = None, *, stays: bool = True) -> None:
         self._screen = screen
         self._view = view
+        # Whether the table is still there after the run has ended.
+        self._stays = stays
         # Task -> why its call will be sent again; None means the supervisor.
         self._again: dict[str | None, str] = {}
         # Provider or worker that gets no calls for now -> the text that says so.
@@ -61,6 +63,7 @@ class LiveTable:
         self._tool: dict[str, str] = {}
         self._console = terminal or console(stderr=True)
         self._live = self._new_live()
+        self._began = time.time()
         self._ticking: asyncio.Task[None] | None = None
         # Warnings to show once no person is being asked.
         self._kept: list[Text] | None = None
@@ -101,7 +104,8 @@ class LiveTable:
 
     @contextmanager
     def hold(self) -> Generator[None]:
-        self._live.update(self.render(time.time()), refresh=True)
+        # The table is drawn again below the answer: left above the question too, each answer would add a copy.
+        self._live.transient = True
         self._live.stop()
         self._kept = []
         try:
@@ -133,12 +137,14 @@ class LiveTable:
             self._ticking.cancel()
             await asyncio.gather(self._ticking, return_exceptions=True)
         self._draft = (0, "")  # the answer itself is printed elsewhere
-        if self._view.sessions:
+        stays = self._stays and bool(self._view.sessions)
+        if stays:
             self._live.update(self.render(time.time()), refresh=True)
+        self._live.transient = not stays
         self._live.stop()
         if self._shown_controls:
             _show_typed_controls(True)
-        if self._view.sessions:
+        if stays:
             # Between the table and the answer.
             self._console.rule(style="dim")
 
@@ -188,6 +194,8 @@ class LiveTable:
 
     def _totals(self, now: float) -> Text:
         view = self._view
+        if not view.sessions:
+            return Text(f"  starting · {_seconds(now - self._began)}", "dim")
         counts = view.counts()
         ended = sum(counts.get(status, 0) for status in _ENDED)
         roomy = self._console.width >= NARROW
@@ -208,8 +216,6 @@ class LiveTable:
         view = self._view
         if view.ended:
             return view.status
-        if not view.sessions:
-            return "starting"
         if view.questions and not any(task.status == "running" for task in view.tasks.values()):
             return "waiting for a person"
         if view.waiting is not None:

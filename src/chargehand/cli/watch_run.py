@@ -132,14 +132,14 @@ def _person_at_terminal(screen: Screen, progress: Progress) -> Person | None:
     return Terminal(screen, progress) if Terminal.is_available() else None
 
 
-def make_progress(screen: Screen, view: RunState) -> Progress:
-    """A table on a terminal, lines elsewhere and with -v or -q."""
+def make_progress(screen: Screen, view: RunState, *, stays: bool = True) -> Progress:
+    """A table on a terminal, lines elsewhere and with -v or -q. A table that does not stay is erased at the end."""
     watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if not watched or screen.quiet or screen.verbose:
         return Lines(screen, view)
     from chargehand.cli.live_table import LiveTable
 
-    return LiveTable(screen, view)
+    return LiveTable(screen, view, stays=stays)
 
 
 def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, output: Path | None) -> None:
