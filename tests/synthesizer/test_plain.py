@@ -8,6 +8,7 @@ import pytest
 
 from chargehand.synthesizer import plain_report as plain
 from chargehand.values.outcome import Claim, Outcome, done, failed, skipped
+from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
 from tests.synthesizer.syntheses import Made, finding, make, plan_of, result
 
@@ -160,3 +161,13 @@ def test_a_typed_answer_cannot_be_made_by_code() -> None:
 def test_words_in_a_line_are_on_one_line_and_cite_nothing(text: str, shown: str) -> None:
     """Cut where they are long."""
     assert plain.inline(text) == shown
+
+
+def test_a_gap_has_the_first_line_of_an_error() -> None:
+    """An error that quotes a whole request does not fill the screen."""
+    task = Task(id="t1", worker="ann", instruction="Do it.", success_criterion="Done.")
+    plan = Plan(goal="g", tasks=(task,))
+    wrong = {"t1": failed("t1", "ann", "bad_request", "There is no reply left.\nThe request was:\n" + "words " * 1_000)}
+    [gap] = plain.gaps(plan, wrong)
+    assert gap.reason == "failed: There is no reply left."
+    assert plain.nothing_done(plan, wrong) == "No task was done, so there is no answer: There is no reply left."

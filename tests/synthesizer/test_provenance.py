@@ -464,3 +464,17 @@ def test_a_result_is_read_only_when_a_figure_is_looked_for_in_it() -> None:
     assert read == {"t42", "t43"}
     assert not evidence.has(rounded, ["t43"])
     assert len(read) == 90
+
+
+def test_a_clock_time_is_named_whole_and_once() -> None:
+    """Not its hours, minutes and seconds; a file with line and column is not a time."""
+    one = {"t1": done("t1", "ann", summary="s", output="It began at 18:04:12.")}
+    assert provenance_of("It began at 18:04:12 [t1].", one).problems == ()
+    assert provenance_of("It began at 18:04:12, over at 19:20:56 [t1].", one).problems == (
+        "unsupported_figure: Paragraph 1 says 19:20:56, which [t1] does not contain.",
+    )
+    assert [problem.split(", which")[0] for problem in provenance_of("It is at 7:45 pm [t1].", one).problems] == [
+        "unsupported_figure: Paragraph 1 says 7:45"
+    ]
+    [problem, _] = provenance_of("See notes.md:31:59 [t1].", one).problems
+    assert problem.startswith("unsupported_figure: Paragraph 1 says 31, which")

@@ -132,12 +132,12 @@ class ScriptedModel:
             raise ModelError(
                 "bad_request",
                 f"{self._source} has no reply for this request: the script was written for others. Name a model that "
-                f"can read yours, or add a rule for role={call.role}. It was asked:\n{call.messages[-1].text}",
+                f"can read yours, or add a rule for role={call.role}.\nIt was asked:\n{call.messages[-1].text}",
             )
         raise ModelError(
             "bad_request",
             f"{self._source} has no reply left for role={call.role} task={attribution.task} worker={call.worker} "
-            f"attempt={attribution.attempt}; add a rule that matches. The request was:\n{_texts(call)}",
+            f"attempt={attribution.attempt}; add a rule that matches.\nThe request was:\n{_texts(call)}",
         )
 
 

@@ -26,7 +26,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from chargehand.synthesizer.answer_passages import AnswerPassage, Paragraph, read
-from chargehand.synthesizer.figures import Figure, figures, most_counted
+from chargehand.synthesizer.figures import Figure, clock_time_around, figures, most_counted
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.synthesizer.result_index import ResultIndex, readings, values_in
 from chargehand.synthesizer.statements import is_record
@@ -217,10 +217,12 @@ class _Check:
         for passage in _passages(parts):
             cited = frozenset(passage.tasks)
             for figure in figures(passage.text):
-                if figure.counts_up_to(most) or (passage.paragraph, figure.value) in seen:
+                time = clock_time_around(passage.text, figure)
+                place = passage.paragraph, time or figure.value
+                if figure.counts_up_to(most) or place in seen:
                     continue
-                if (problem := self._figure(figure, passage, cited)) is not None:
-                    seen.add((passage.paragraph, figure.value))
+                if (problem := self._figure(figure, time or figure.text, passage, cited)) is not None:
+                    seen.add(place)
                     yield passage.paragraph, problem
 
     def without_result(self, parts: Sequence[Paragraph], reported: Collection[int]) -> Iterator[_Problem]:
@@ -238,11 +240,11 @@ class _Check:
             return False
         return not _speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
 
-    def _figure(self, figure: Figure, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
+    def _figure(self, figure: Figure, shown: str, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
         if not self._needs_no_source.isdisjoint(readings(figure)) or self.index.has(figure, cited):
             return None
         somewhere = self.index.has(figure, self.outcomes)
-        said = f"Paragraph {passage.paragraph} says {figure.text}"
+        said = f"Paragraph {passage.paragraph} says {shown}"
         if not somewhere:
             where = f"[{', '.join(passage.tasks[:5])}] does not contain" if passage.tasks else "no result contains"
             return "unsupported_figure", f"{said}, which {where}."

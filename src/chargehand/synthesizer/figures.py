@@ -49,6 +49,7 @@ _COMMA_DECIMAL: Final = lazy_regex(r"[0-9]+,[0-9]{1,2}|0,[0-9]+")
 _PART: Final = lazy_regex(r"\.?[0-9]+(?:\.[0-9]+)*")
 # `5ms` and `3rd` are figures, `3a4f` is a name.
 _SUFFIX: Final = lazy_regex(r"[^\W\d_]{1,3}(?!\w)")
+_CLOCK: Final = lazy_regex(r"(?<![0-9:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![0-9:])")
 _GROUPING: Final = lazy_regex(rf"[ {_GAPS}'’_]")
 
 
@@ -87,6 +88,13 @@ def most_counted(parts: int) -> int:
 def figures(text: str) -> tuple[Figure, ...]:
     """The figures that a text states, in its order, in linear time."""
     return tuple(figure for figure in all_digits(text) if not figure.named)
+
+
+def clock_time_around(text: str, figure: Figure) -> str | None:
+    """The time of day, such as 18:20:06, of which the figure is the hours, minutes or seconds."""
+    places = range(max(figure.start - len("18:20:"), 0), figure.start + 1)
+    found = (_CLOCK.match(text, place) for place in places)
+    return next((match[0] for match in found if match and match.end() >= figure.end), None)
 
 
 def all_digits(text: str) -> Iterator[Figure]:

@@ -22,6 +22,8 @@ MOST_CHARACTERS_PER_TASK = 4_000
 # How many findings and claims are written out; all of them are in the outcomes and the report.
 MOST_LISTED = 200
 _LONGEST_LINE = 500
+# Long enough that headings of tasks with similar instructions differ.
+_LONGEST_HEADING = 200
 _ORDER: tuple[Severity, ...] = ("critical", "warning", "info")
 
 
@@ -58,7 +60,7 @@ def report(
     for task in sorted(plan.tasks, key=lambda task: task.id not in sinks):
         outcome = outcomes[task.id]
         if outcome.ok or outcome.partial:
-            head = inline(task.instruction.strip().split("\n", 1)[0], 100) or task.id
+            head = inline(task.instruction.strip().split("\n", 1)[0], _LONGEST_HEADING) or task.id
             parts.append(f"## {head}{'' if outcome.ok else ' (partial)'}\n\n{_quotation(outcome)}")
     parts.extend(_findings(findings, outcomes))
     if claims:
@@ -140,7 +142,7 @@ def nothing_done(plan: Plan, outcomes: Mapping[str, Outcome]) -> str:
     tasks: dict[str, list[str]] = {}
     for id, outcome in outcomes.items():
         if outcome.status != "skipped":
-            tasks.setdefault(outcome.summary, []).append(id)
+            tasks.setdefault(_reason(outcome), []).append(id)
     if len(tasks) == 1:
         return f"No task was done, so there is no answer: {next(iter(tasks))}"
     lines = [f"- {', '.join(ids)}: {reason}" for reason, ids in tasks.items()]
@@ -164,8 +166,13 @@ def gaps(plan: Plan, outcomes: Mapping[str, Outcome], filled: Collection[str] = 
             impact.append(f"Done without it: {', '.join(went_on)}.")
         if outcome.partial:
             impact.append("A partial result was used.")
-        found.append(Gap(task=task.id, reason=f"{outcome.status}: {outcome.summary}", impact=" ".join(impact)))
+        found.append(Gap(task=task.id, reason=f"{outcome.status}: {_reason(outcome)}", impact=" ".join(impact)))
     return tuple(found)
+
+
+def _reason(outcome: Outcome) -> str:
+    """Why a task has no result: the first line. An error may quote a whole request below it; `show` has all of it."""
+    return outcome.summary.strip().partition("\n")[0]
 
 
 def confidence(outcomes: Mapping[str, Outcome]) -> int | None:
