@@ -162,6 +162,17 @@ def test_rerun_makes_a_new_run_and_reuses_what_has_not_changed(shell: Shell, mon
     assert len(shell("runs", "--json").json["runs"]) == 2
 
 
+def test_a_resumed_rerun_counts_the_calls_that_it_made(shell: Shell) -> None:
+    """Reused ones are not among them, in the first session and in the next."""
+    shell("run", "Say it", "--model", shell.script(failing("t2")), "-q")
+    shell("rerun", "last", "-q")
+    shell.script()
+    got = shell("resume", "last", "--retry-failed", "--json").json
+    events = [json.loads(line) for line in shell("trace", "last", "--format", "jsonl").out.splitlines()]
+    assert any(event["kind"] == "reused" for event in events)
+    assert got["usage"]["calls"] == sum(event["kind"] == "model_replied" for event in events)
+
+
 def test_runs_are_listed_newest_first(shell: Shell) -> None:
     """In a table and as JSON."""
     model = shell.script()

@@ -95,3 +95,12 @@ def test_both_remarks_reach_the_terminal(shell: Shell) -> None:
     assert made.err.index("--with PATH") < made.err.index("run --single")
     done = shell("run", "say what the attached contract is about", "--model", script)
     assert "--with PATH" in done.err
+
+
+def test_standard_input_is_material_but_does_not_hide_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """Nothing is missing, and what is not text is still named."""
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8\0\0")
+    assert material_warnings(Request(text="Summarise the attached contract."), and_stdin=True) == ()
+    photo = Material(name="photo.jpg", path=str(tmp_path / "photo.jpg"))
+    [warning] = material_warnings(Request(text="Sum it up.", material=(photo,)), and_stdin=True)
+    assert "photo.jpg is not text" in warning

@@ -33,9 +33,12 @@ _ATTACHED = lazy_regex(
 _IN_ATTACHED = ("attach", "enclos", "anbei", "beigefügt", "angehängt", "beiliegend", "anhang", "ci-joint", "adjunt")
 
 
-def material_warnings(request: Request) -> tuple[str, ...]:
-    """Warnings about files that no tool can read, and about a request that mentions something that was not given."""
-    return (*_missing_material(request), *_unreadable_material(request))
+def material_warnings(request: Request, *, and_stdin: bool = False) -> tuple[str, ...]:
+    """Warnings about files that no tool can read, and about a request that mentions something that was not given.
+
+    With `and_stdin`, standard input is material too.
+    """
+    return (*(() if and_stdin else _missing_material(request)), *_unreadable_material(request))
 
 
 def _unreadable_material(request: Request) -> Iterator[str]:

@@ -284,7 +284,7 @@ class Replay:
             reply: Data = returned.result.get("reply") or {}
             if (used := returned.result.get("used")) is not None:
                 yield Usage.model_validate(used)  # the usage of a program
-            elif reply or isinstance(returned, ModelReplied):
+            elif isinstance(returned, ModelReplied):
                 model = self.models.get(returned.key) or reply.get("model", "")
                 yield usage_of(ModelResult.model_validate(returned.result), model)
 

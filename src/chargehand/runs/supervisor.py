@@ -196,7 +196,7 @@ class Supervisor(RunLife):
         if given is not None:
             check_plan(given, team, asked)
         job = RunJob("", asked, team, settings, given, None if single else self.team_ref)
-        missing = material_warnings(asked) if stdin is None else ()
+        missing = material_warnings(asked, and_stdin=stdin is not None)
         job = job._replace(warnings=(*self.warnings, *notes, *missing))
         if settings.engine == "temporal":
             if single or stdin is not None or output_type is not None:
