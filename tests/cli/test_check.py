@@ -146,3 +146,10 @@ def test_a_planner_that_gives_no_plan_is_exit_code_1(shell: Shell) -> None:
         got = shell(command, "Say it", "--model", shell.script(bad))
         assert (got.code, got.out) == (1, "")
         assert "no valid plan in 3 rounds" in got.complaint
+
+
+def test_a_settings_file_is_not_taken_for_a_plan(shell: Shell) -> None:
+    """The message names the command that checks it."""
+    shell.write("chargehand.toml", "[models]\n")
+    got = shell("check", "chargehand.toml")
+    assert (got.code, "chargehand doctor" in got.complaint) == (2, True)

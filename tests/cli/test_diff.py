@@ -85,3 +85,13 @@ def test_how_it_reads(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", str(width))
         pages[f"{width} columns"] = shell("diff", a, b).out.replace(a, "RUN-A").replace(b, "RUN-B")
     check_wording("run_diff", pages)
+
+
+def test_a_single_run_is_compared_with_the_one_it_came_from(shell: Shell) -> None:
+    """For a fork and a rerun; any other run needs a second one."""
+    first = shell("run", "Say it", "--model", shell.script(), "--json").json["run"]
+    for command in (("fork", first, "--at", "t1"), ("rerun", first)):
+        other = shell(*command, "--json").json["run"]
+        found = shell("diff", other, "--json").json
+        assert (found["a"]["run"], found["b"]["run"]) == (first, other)
+    assert "name the run to compare it with" in shell("diff", first).complaint

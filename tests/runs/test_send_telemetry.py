@@ -195,6 +195,7 @@ def test_no_collector_no_harm(shell: Shell, address: str) -> None:
     assert (got.code, got.out) == (0, ANSWER)
     (line,) = got.err.splitlines()
     assert "were not sent" in line
+    assert "urlopen" not in line
     assert line.endswith("--format otlp")
 
 

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fork": ("resume", "Try another way from a task on, as a new run that takes over the rest."),
     "cancel": ("runs", "Stop a run, also one of another process; it can be resumed."),
     "pause": ("steer", "Let a run begin nothing new until it is resumed."),
-    "steer": ("steer", "Stop a task of a run, also of a run of another process."),
+    "steer": ("steer", "Correct, restart or stop a task of a run, also of a run of another process."),
     "answer": ("answer", "Answer a question that a run asks a person; then resume the run."),
     "diff": ("diff", "Compare two runs: plans, tasks, cost, time, and answers side by side."),
     "trace": ("trace", "Export the record of a run as JSON, JSON lines or a page."),
@@ -110,7 +110,7 @@ class Commands(click.Group):
 def cli(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     """Supervisor-worker teams of LLM agents: a plan as data, run as dataflow, every step recorded.
 
-    Start with: chargehand run "Compare Oslo and Bergen as a place for a small data team"
+    Start with: chargehand demo
     """
     ctx.obj = {"verbose": verbose, "quiet": quiet}
     if ctx.invoked_subcommand is None:

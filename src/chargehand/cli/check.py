@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,14 @@ def check(path: str, team: str | None, as_json: bool) -> int:
 
     Exit code 0 without errors, also with warnings; 2 with errors.
     """
+    from chargehand.cli.screen import fit
     from chargehand.errors import UsageError
     from chargehand.values.plan import errors_in
 
     if path != "-" and not os.path.exists(path):
         raise UsageError(f"There is no {path}: name a file with a plan or a team folder.")
+    if path.endswith(".toml") and Path(path).name != "team.toml":
+        raise UsageError(f"{path} is not a plan or a team. Settings are checked by chargehand doctor, in their folder.")
     is_team = os.path.isdir(path) or Path(path).name == "team.toml"
     problems, web = _of_team(path) if is_team else (_of_plan(path, team), ())
     ok = not errors_in(problems)
@@ -45,7 +49,9 @@ def check(path: str, team: str | None, as_json: bool) -> int:
         out.document({"ok": ok, "problems": [problem.to_json() for problem in problems]})
         return 0 if ok else 2
     for problem in problems[:MOST]:
-        out.put(f"{problem.severity}: {problem.message} [{problem.code}]")
+        # Secrets are removed before a line is broken.
+        said = out.redactor.text(f"{problem.severity}: {problem.message} [{problem.code}]")
+        out.put(fit(said, sys.stdout, below=2))
     if len(problems) > MOST:
         out.put(f"and {len(problems) - MOST:,} more; --json lists all")
     if web:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.shared_options import Command, screen
+from chargehand.cli.shared_options import Command, screen, source
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,21 +36,38 @@ MOST_ALIGNED = 3_000
 
 @click.command(cls=Command)
 @click.argument("run_a", metavar="RUN")
-@click.argument("run_b", metavar="RUN")
+@click.argument("run_b", metavar="[RUN]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
-def diff(run_a: str, run_b: str, as_json: bool) -> None:
+def diff(run_a: str, run_b: str | None, as_json: bool) -> None:
     """Compare two runs: plans, each task with its result, cost and time, and the answers side by side.
+
+    A single RUN is compared with the run that it was forked from, or that it repeats.
 
     RUN is an id, the beginning of one, or `last`. Neither run need have ended. The exit code is 0 whatever differs.
     """
     from chargehand.cli.make_supervisor import supervisor_of_records
 
-    found = supervisor_of_records().diff(run_a, run_b)
+    a, b = (_origin(run_a), run_a) if run_b is None else (run_a, run_b)
+    found = supervisor_of_records().diff(a, b)
     out = screen()
     if as_json:
         out.document(found.to_json())
     else:
         _Page(out).print(found)
+
+
+def _origin(run: str) -> str:
+    """The run that a fork or a rerun began with."""
+    from chargehand.errors import UsageError
+
+    runs = source()
+    found = runs.find(run)
+    start = runs.state(found).start
+    forked: dict[str, str] = start.get("forked_from") or {}
+    origin: str | None = forked.get("run") or start.get("rerun_of")
+    if origin is None:
+        raise UsageError(f"{found} is not a fork and not a rerun: name the run to compare it with.")
+    return origin
 
 
 class _Page:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from chargehand.models.provider_settings import Provider
     from chargehand.settings import Settings
 
+# Where the text of a check begins.
+COLUMN = 20
 LITTLE_ROOM = 200_000_000
 SERVER_ERROR = 500
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
@@ -55,8 +57,8 @@ def doctor(online: bool, as_json: bool) -> int:
         out.document({"ok": ok, "checks": [asdict(check) for check in checks]})
     else:
         for check in checks:
-            detail = out.redactor.text(check.detail)
-            out.put(fit(f"{_MARKS[check.state]} {check.name:<10} {detail}", sys.stdout, below=20))
+            detail = out.redactor.text(check.detail).replace("\n", f"\n{' ' * COLUMN}")
+            out.put(fit(f"{_MARKS[check.state]} {check.name:<10} {detail}", sys.stdout, below=COLUMN))
     return 0 if ok else 1
 
 

@@ -93,11 +93,11 @@ def list_servers(as_json: bool) -> None:
     if as_json:
         out.document({"servers": [{"name": s.name, "starts": s.words, "tools": tools} for s, tools in known]})
         return
-    for server, tools in known:
-        trusted = f"trusted: {', '.join(tools)}" if tools else "nothing trusted: chargehand trust its folder"
-        out.put(f"{server.name}  {server.words}  {trusted}")
     if not known:
-        out.say("No trusted file here names an MCP server: see [mcp.NAME] in the settings.")
+        out.say("No trusted file here names an MCP server. Add [mcp.NAME] to chargehand.toml, then: chargehand trust .")
+        return
+    rows = [(s.name, ", ".join(tools) or "none: chargehand trust its folder", s.words) for s, tools in known]
+    out.table(("server", "trusted tools", "starts"), rows)
 
 
 @mcp.command(cls=Command)

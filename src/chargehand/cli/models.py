@@ -39,7 +39,7 @@ def models(as_json: bool) -> None:
         out.table(("for", "model", "key", "USD per million tokens", "window"), rows)
         out.put(f"\nPrices as of {prices.AS_OF}. Models: --model, CHARGEHAND_MODEL, [models] in chargehand.toml.")
     else:
-        rows = [(each["name"], _key(each["key"]), each["base_url"]) for each in described["providers"]]
+        rows = [(each["name"], _key(each["key"]), _address(each)) for each in described["providers"]]
         out.table(("provider", "key", "address"), rows)
     if not chosen:
         raise MissingKey(NO_MODEL)
@@ -47,6 +47,10 @@ def models(as_json: bool) -> None:
 
 def _key(key: Mapping[str, Any] | None) -> str:
     return "none needed" if key is None else f"{key['variable']} {'is set' if key['set'] else 'is not set'}"
+
+
+def _address(provider: Mapping[str, Any]) -> str:
+    return "in this process" if provider["name"] == "embedded" else provider["base_url"]
 
 
 def _price(price: Mapping[str, Any] | None) -> str:

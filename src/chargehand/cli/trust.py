@@ -41,7 +41,7 @@ def trust(folder: str | None, remove: bool, listing: bool) -> None:
         out.say(f"{real} is trusted from now on, with all below it.")
         _pin_servers(Path(real), registry, out)
     elif registry.untrust(folder):
-        out.say(f"{folder} is no longer trusted.")
+        out.say(f"{os.path.realpath(folder)} is no longer trusted.")
     else:
         raise UsageError(f"{folder} was not trusted: chargehand trust --list shows the trusted folders.")
 

@@ -21,7 +21,7 @@ from itertools import takewhile
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import uuid4
@@ -233,7 +233,7 @@ class Telemetry:
             self.no_metrics = error.code in (404, 405, 415, 501)
             if error.code == HTTPStatus.BAD_REQUEST and not self.said_of_metrics:
                 self.said_of_metrics = True
-                said = show_controls(self.redactor.text(f"{error}"))
+                said = show_controls(self.redactor.text(_reason(error)))
                 print(f"The collector did not take the metrics: {said}.", file=sys.stderr)
         except OSError:
             return
@@ -274,12 +274,18 @@ class Telemetry:
         if watch.said:
             return
         watch.said = True
-        said = show_controls(self.redactor.text(f"{error}"))
+        said = show_controls(self.redactor.text(_reason(error)))
         print(
             f"The spans of {watch.run} were not sent: {said}. "
             f"Send them later: chargehand trace {watch.run} --format otlp",
             file=sys.stderr,
         )
+
+
+def _reason(error: Exception) -> str:
+    """Why nothing was sent, without the form in which urllib wraps it."""
+    cause = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 # -- one for a process -----------------------------------------------------------------------------------------------

@@ -30,9 +30,8 @@ DEFAULT_TIER: dict[Role, Tier] = {
     "scorer": "small",
 }
 NO_MODEL = (
-    "No model is configured. Export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model, "
-    "CHARGEHAND_MODEL or, in Python, model=: ollama:llama3.1 needs no key, scripted:FILE plays a script, scripted "
-    "that of the team."
+    "No model is configured. Export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model or "
+    "CHARGEHAND_MODEL (in Python: model=). ollama:llama3.1 needs no key, scripted:FILE answers from a script."
 )
 # The tiers to try when a tier has no model of its own, nearest first.
 _NEAREST: dict[Tier, tuple[Tier, ...]] = {

@@ -35,6 +35,7 @@ PROVIDER_SECONDS = ("first_event_s", "silence_s")
 _PROVIDER_NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9_.-]*")
 _MCP_KEYS = frozenset({"command", "args", "env", "url", "key_env", "tools", "timeout"})
 _MCP_LISTS = ("args", "env", "tools")
+_LINE_AND_COLUMN = lazy_regex(r":(\d+):(\d+): ")
 # Without `_`, which separates it from the name of a tool.
 _MCP_NAME = lazy_regex(r"[A-Za-z][A-Za-z0-9-]{0,29}")
 _KEYS = frozenset(
@@ -304,9 +305,15 @@ def read_layer(
         "max_tasks": reader.number(data, "max_tasks", whole=True),
     }
     if reader.problems:
-        raise UsageError("\n".join(message for _, message in reader.problems))
+        raise UsageError("\n".join(sorted((message for _, message in reader.problems), key=_place)))
     layer.warnings = reader.ignored
     return layer
+
+
+def _place(message: str) -> list[int]:
+    """Line and column of `file:line:column: message`."""
+    found = _LINE_AND_COLUMN.search(message)
+    return [int(number) for number in found.groups()] if found else []
 
 
 def problem_with_url(url: str) -> str | None:

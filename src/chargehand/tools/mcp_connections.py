@@ -106,9 +106,10 @@ class _Connection:
         except ToolError:
             raise
         except Exception as error:  # noqa: BLE001 -- recorded: the caller gets it as a ToolError
-            raise ToolError(
-                f"The MCP server {self._server.name} cannot be used: {_reason(error)}.", "unreachable"
-            ) from None
+            why = f"The MCP server {self._server.name} cannot be used: {_reason(error)}."
+            if self._server.command:
+                why += f" To see what it says, start it yourself: `{self._server.words}`."
+            raise ToolError(why, "unreachable") from None
 
     async def call(self, tool: str, arguments: dict[str, Any], traceparent: str | None) -> str:
         meta = None if traceparent is None else {"traceparent": traceparent}
@@ -225,4 +226,8 @@ def _reason(error: BaseException) -> str:
     found = _first(error)
     if isinstance(found, TimeoutError):
         return "it did not answer in time"
+    from mcp.types import CONNECTION_CLOSED
+
+    if getattr(found, "code", None) == CONNECTION_CLOSED:
+        return "it ended before it answered"
     return show_controls(f"{type(found).__name__}: {found}"[:500])

@@ -133,5 +133,7 @@ def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
             looks, reused = looks + int(output["looks"]), reused + int(output["reused"])
             notes += map(str, output["notes"])
     if reused:
-        notes.insert(0, f"Reused what was known of the same content: {reused:,} of {several(looks, 'look')} at a file.")
+        notes.insert(
+            0, f"Known from an earlier review of the same content: {reused:,} of {several(looks, 'check')} of files."
+        )
     return list(dict.fromkeys(notes))

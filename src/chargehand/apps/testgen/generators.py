@@ -88,9 +88,7 @@ async def file(scope: Scope) -> AnalyzerResult:
             unusable[_target(id, jobs, module)] = f"{name or 'its test file'} was left out, it does not stay so: {why}"
     killed = {name: list(each) for name, each in score.by_function.items() if name in kept}
     told, all_of_them = (sum(each[at] for each in killed.values()) for at in (0, 1))
-    said = (
-        f"{verified.tests} tests of {module} passed three times and tell {told} of {all_of_them} changed versions of "
-    )
+    said = f"{verified.tests} tests of {module} passed three times and notice {told} of {all_of_them} small changes to "
     said += f"the code; {len(verified.failures) + len(score.useless)} were left out."
     output = {"module": module, "file": named, "source": verified.source, "tests": verified.tests, "mutants": killed}
     return AnalyzerResult(

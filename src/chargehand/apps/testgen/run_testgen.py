@@ -72,8 +72,9 @@ async def run(
     """Write tests for the functions under `path` that have none, into `out`: by default the project's tests/generated.
 
     The code is run in a sandbox; `unsafe_run` allows to do without one. Without `model`, CHARGEHAND_MODEL or a model in
-    a settings file, no model is used. `notify` gets what to know before the run begins: that there is no sandbox,
-    or that the project's settings of pytest do not work in it. `watch` are the callbacks of `Supervisor.run`.
+    a settings file, no model is used. `notify` gets what to know before the run begins: what is tried first, that there
+    is no sandbox, or that the project's settings of pytest do not work in it. `watch` are the callbacks of
+    `Supervisor.run`.
     """
     # In a thread: it reads thousands of files.
     found = await asyncio.to_thread(lambda: survey(read_project(Path(path))))
@@ -87,6 +88,7 @@ async def run(
     if without_tasks(found, model=has_model):
         return _nothing_to_do(found)
     notify = notify or _ignore
+    notify("Trying the sandbox, and pytest in it.")
     means = await find_means(unsafe=unsafe_run)
     if means == "none":
         notify("No sandbox: the code runs with your rights, in a temporary copy, with limits of time and memory only.")

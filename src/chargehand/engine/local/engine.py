@@ -330,7 +330,7 @@ class LocalEngine:
         if (recorded := self.replay.committed.get(key)) is not None:
             if recorded.fingerprint != effect.fingerprint:
                 # The description of prompts or tools has changed since. The result was paid for, so it is still used.
-                message = f"{key} would be asked for differently today; its recorded result is used."
+                message = f"The call {key} would be asked for differently today; its recorded result is used."
                 self.emit(Warned(message=message), task=site.task, attempt=site.attempt)
             return self._handlers[type(effect)].read(recorded.result)
         await self._slots.may_begin()
