@@ -13,6 +13,7 @@
     ├── StorageError          the disk: full, read-only                               exit 2
     │   ├── RecordDamaged     a run's record is not what was written
     │   ├── StoreUnreachable  a blob store does not answer, or refuses
+    │   ├── OtherBlobStore    a worker has another blob store than the run, or another key
     │   └── RecordGone        a run's record was removed under it (`report`: what it came to)
     ├── IncompleteRun         `report.unwrap()` of a run that is not complete (`report`)  exit of the run
     ├── PlanningFailed        the planner gave no valid plan                          exit 1
@@ -138,6 +139,10 @@ class RecordDamaged(StorageError):
 
 class StoreUnreachable(StorageError):
     """The blob store does not answer."""
+
+
+class OtherBlobStore(StorageError):
+    """The worker has another blob store than the run, or another key."""
 
 
 class RecordGone(StorageError):

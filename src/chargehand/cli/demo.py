@@ -61,7 +61,7 @@ def demo(folder: Path) -> int:
     try:
         report, code = drive(partial(supervisor.run, REQUEST, material=[str(logs)]), out)
     except Stopped as stopped:
-        out.complain("Interrupted before the run began.")
+        out.complain(str(stopped))
         return stopped.exit_code
     deliver(report, out, as_json=False, as_data=False, output=None)
     if report.status not in ("complete", "partial"):

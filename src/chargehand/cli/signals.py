@@ -16,10 +16,10 @@ LAST_GRACE_S = 1.0
 
 
 class Stopped(Exception):
-    """A signal came before there was a run to interrupt."""
+    """A signal came, and no run of this process was under way; the message says what became of the run."""
 
-    def __init__(self, exit_code: int) -> None:
-        super().__init__(exit_code)
+    def __init__(self, exit_code: int, message: str = "") -> None:
+        super().__init__(message or "Interrupted before the run began.")
         self.exit_code = exit_code
 
 
@@ -48,7 +48,7 @@ class Signals:
 
     def _on(self, number: int) -> None:
         self._received.append(number)
-        if len(self._received) == 1:
+        if len(self._received) == 1 and self._session is not None:
             prompt = "\n" if self._progress.is_held else ""
             self._screen.say(f"{prompt}Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now.")
         elif len(self._received) == 2:

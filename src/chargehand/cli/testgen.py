@@ -42,7 +42,7 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
     try:
         generated, code = drive(start, out)
     except Stopped as stopped:
-        out.complain("Interrupted before the run began.")
+        out.complain(str(stopped))
         return stopped.exit_code
     if generated.nothing:
         for line in generated.nothing:

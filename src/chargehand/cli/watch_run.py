@@ -70,10 +70,10 @@ async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, in
             if error.report is None:
                 raise
             gone, result = error, cast("R", error.report)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if signals.exit_code is None:
                 raise
-            raise Stopped(signals.exit_code) from None
+            raise Stopped(signals.exit_code, *error.args) from None
     if gone is not None:
         screen.complain(str(gone))
         return result, gone.exit_code
@@ -105,7 +105,7 @@ def watch(
             result, code = drive(partial(app.follow, start), out, view)
             report = result.report
     except Stopped as stopped:
-        out.complain("Interrupted before the run began.")
+        out.complain(str(stopped))
         return stopped.exit_code
     # The data of an app's report is not its answer.
     as_data = as_data or (app is None and report.data is not None)

@@ -111,6 +111,10 @@ class TemporalSettings(Value):
     address: str = "127.0.0.1:7233"
     namespace: str = "default"
     tls: bool = False
+    # Files: the authority of the server's certificate, and a certificate of one's own with its key. Each turns TLS on.
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
     # The prefix of the names of queues.
     queue: str = "ch"
     # `file:///FOLDER` or `s3://BUCKET/PREFIX`.

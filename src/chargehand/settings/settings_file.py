@@ -172,7 +172,8 @@ class SettingsReader:
 
     def temporal(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """The [temporal] table: it names a server and the place of records, which needs trust."""
-        table, known = self.table(data, "temporal"), {"address", "namespace", "tls", "queue", "blobs", "key_env"}
+        texts_of = {"address", "namespace", "tls_ca", "tls_cert", "tls_key", "queue", "blobs", "key_env"}
+        table, known = self.table(data, "temporal"), {*texts_of, "tls"}
         if table and not self.trusted:
             self.ignore(("temporal",), "[temporal] names a server, and where records are kept")
             return {}
@@ -181,7 +182,7 @@ class SettingsReader:
         if not isinstance(tls := table.get("tls", False), bool):
             self.wrong(("temporal", "tls"), f"'tls' is true or false, not {tls!r}.")
             tls = False
-        texts = {key: self.text(table, key, "temporal") for key in sorted(known - {"tls"})}
+        texts = {key: self.text(table, key, "temporal") for key in sorted(texts_of)}
         return {key: value for key, value in texts.items() if value is not None} | ({"tls": True} if tls else {})
 
     def otel(self, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -170,6 +170,58 @@ def test_a_team_that_no_worker_serves_is_said(server: Server, tmp_path: Path) ->
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("wrong", ["store", "no key", "key"])
+def test_a_worker_with_another_blob_store_or_key_is_named(wrong: str, server: Server, tmp_path: Path) -> None:
+    """The command says within 30 s which worker it is, and what to set there; a right worker carries the run out."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "other").mkdir()
+    key = None if wrong == "store" else b"key of the run"
+    place = tmp_path / ("other" if wrong == "store" else "own")
+    other = BlobStore(place.as_uri(), b"another key" if wrong == "key" else None)
+    own = BlobStore((tmp_path / "own").as_uri(), key)
+
+    async def work() -> None:
+        flow = Flow(works, tasks(task("a")), seconds=0.01)
+        fleet = Fleet(await server.connect(), own, flow)
+        lost = Fleet(await server.connect(), other, flow)
+        said: asyncio.Queue[str] = asyncio.Queue()
+        async with lost.working():
+            run = await fleet.start()
+            following = asyncio.ensure_future(follow_run(fleet.client, own, run, say=said.put_nowait))
+            text = await asyncio.wait_for(said.get(), 30)
+            for part in ("OtherBlobStore", f"{os.getpid()}@", place.as_uri() if wrong == "store" else run, "key_env"):
+                assert part in text
+            async with fleet.working():
+                assert (await asyncio.wait_for(following, 60)).status == "complete"
+        assert said.empty(), "each reason is said once"
+
+    asyncio.run(work())
+    assert not (tmp_path / "other" / "runs").exists(), "nothing is written where nobody reads it"
+
+
+def test_a_command_that_is_interrupted_leaves_the_run_to_temporal(server: Server, tmp_path: Path) -> None:
+    """Ctrl-C while no worker is there: exit 130, and one sentence that the run continues, and how to stop it."""
+    asyncio.run(server.connect())
+    home = tmp_path / "home"
+    home.mkdir()
+    config = f'[temporal]\naddress = "{server.address}"\nqueue = "nobody"\nblobs = "{tmp_path.as_uri()}"\n'
+    (home / "config.toml").write_text(config, encoding="utf-8")
+    with subprocess.Popen(
+        [sys.executable, "-m", "chargehand", "run", "--engine", "temporal", "Compare Oslo and Bergen"],
+        env={**os.environ, "CHARGEHAND_HOME": str(home), "CHARGEHAND_MODEL": "scripted"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        run = running.stderr.readline().split()[0]
+        running.send_signal(signal.SIGINT)
+        rest = running.stderr.read()
+    assert running.returncode == 130
+    assert f"{run} continues on Temporal" in rest
+    assert f"chargehand cancel {run}" in rest
+    assert "before the run began" not in rest
+
+
 def test_workers_with_another_team_or_other_code_have_another_queue() -> None:
     """Other words of a worker, or other code of its tools, are another team: its workers get no step of this one."""
     team = Team([Worker("clerk", "Does clerical work")], name="office")

@@ -70,6 +70,17 @@ def make_bucket(address: str, monkeypatch: pytest.MonkeyPatch) -> BlobStore:
     return BlobStore(f"s3://{bucket}/shared")
 
 
+def test_a_bucket_that_does_not_exist_is_an_unreachable_store(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading, writing and looking for it: never a missing object; the message has no key and says what to check."""
+    make_bucket(s3, monkeypatch)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIACANARY")
+    store = BlobStore("s3://nothing-here/shared")
+    for use in (store.check, lambda: store.create("runs/r1/a", b"x"), lambda: store.get("runs/r1/a")):
+        with pytest.raises(StoreUnreachable, match=r"NoSuchBucket.*Check that") as raised:
+            use()
+        assert "AKIACANARY" not in str(raised.value)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
 def test_the_journal_keeps_its_contract(store: BlobStore, check: Callable[[JournalPlace], Awaitable[None]]) -> None:

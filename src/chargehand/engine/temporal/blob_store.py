@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -102,6 +103,13 @@ class BlobStore:
             finally:
                 os.close(file)
 
+    def check(self) -> None:
+        """StoreUnreachable where the store does not answer, or refuses."""
+        import obstore
+
+        with self._translate_errors("runs"):
+            next(iter(obstore.list(self._store, "runs", chunk_size=1)), None)  # pyright: ignore[reportUnknownMemberType]
+
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> bytes:
@@ -177,12 +185,12 @@ class BlobStore:
 
         try:
             yield
-        except FileNotFoundError:
-            raise
         except (BaseError, OSError, ValueError) as error:
-            said = str(error).split("\n\nDebug source", 1)[0]
-            reason = " ".join(said.split())[:300]
-            raise StoreUnreachable(f"The blob store {self.url} failed at {path}: {reason}.") from error
+            if isinstance(error, FileNotFoundError) and "NoSuchBucket" not in str(error):
+                raise
+            raise StoreUnreachable(
+                f"The blob store {self.url} failed at {path}: {_reason(error)}. {_remedy(self.url)}"
+            ) from error
 
 
 def _open(url: str) -> ObjectStore:
@@ -210,8 +218,29 @@ def _open(url: str) -> ObjectStore:
     try:
         return from_url(url, **options)
     except (BaseError, ValueError) as error:
-        said = " ".join(str(error).split("\n\nDebug source", 1)[0].split())[:300]
-        raise StoreUnreachable(f"The blob store {url} cannot be opened: {said}.") from error
+        raise StoreUnreachable(f"The blob store {url} cannot be opened: {_reason(error)}. {_remedy(url)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What the library said, in one line; of a reply of S3 the code alone, since the rest can quote an access key."""
+    said = " ".join(str(error).split("\n\nDebug source", 1)[0].split())
+    said = re.sub(r" in [\d.]+m?s(, after \d+ retries)?(, max_retries: \d+)?(, retry_timeout: \d+s)?", "", said)
+    said = re.sub(r"^(Generic \w+ error|Object at location \S+ not found): ", "", said)
+    head, _, reply = said.partition("<?xml")
+    if reply:
+        code = re.search("<Code>(.*?)</Code>", reply)
+        said = head.rstrip(": ") + ("" if code is None else f": {code[1]}")
+    return said[:300].rstrip(". ")
+
+
+def _remedy(url: str) -> str:
+    if url.startswith("file://"):
+        return "Check that the folder exists, that you may write to it, and that the disk has room."
+    if url.startswith("s3://"):
+        return (
+            "Check that it answers, that the bucket exists, and the AWS_... variables (endpoint, region, credentials)."
+        )
+    return "Check that it answers, and its credentials."
 
 
 def _cipher(key: bytes) -> Any:

@@ -38,6 +38,8 @@ _NOTICE_S = 20
 # For how long the server's answer whether a run is under way is used again.
 _KNOWN_S = 2.0
 _ENDED_KNOWN_S = 15.0
+# A run without a record that is younger may be about to begin.
+_BEGINS_S = 30.0
 
 
 def runs_folder(home: Home) -> Path:
@@ -180,7 +182,8 @@ class AllRuns:
         state = replay(events, run)
         born = (runs_folder(self.home) / f"{run}.json").stat().st_mtime
         status = _status(state)
-        if events and state.report is None and status == "running" and self.owner(run) is None:
+        begun = events or time.time() - born > _BEGINS_S
+        if begun and state.report is None and status == "running" and self.owner(run) is None:
             status = "interrupted"
         return RunInfo(
             run=run,

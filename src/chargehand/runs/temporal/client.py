@@ -12,6 +12,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
+from chargehand import errors
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.errors import ChargehandError, UsageError
@@ -40,6 +41,11 @@ Handle: TypeAlias = "WorkflowHandle[object, object]"
 
 class WorkflowFailed(ChargehandError):
     """The workflow of the run failed."""
+
+    def __init__(self, run: str, kind: str, said: str) -> None:
+        super().__init__(f"The run {run} failed ({kind}): {said.rstrip('. ')}. See: chargehand show {run}")
+        # An error of our own is for the same person to react to as on one machine.
+        self.exit_code = getattr(getattr(errors, kind, None), "exit_code", self.exit_code)
 
 
 def check_size(job: RunJob) -> None:
@@ -148,7 +154,9 @@ class _Watch:
         if status == WorkflowExecutionStatus.COMPLETED:
             return final_report(state)
         if status == WorkflowExecutionStatus.FAILED:
-            raise WorkflowFailed(await self._why_failed())
+            raise await self._why_failed()
+        if status == WorkflowExecutionStatus.TERMINATED:
+            self._say_once(f"The workflow of {self._handle.id} was terminated on the Temporal server.")
         return unfinished_report(state, "interrupted")
 
     def _read_new(self) -> list[Event]:
@@ -164,7 +172,9 @@ class _Watch:
         pending = described.raw_description.pending_activities  # type: ignore[attr-defined] # pyright: ignore
         for each in pending:  # pyright: ignore[reportUnknownVariableType]
             if each.attempt > 2 and each.HasField("last_failure"):  # pyright: ignore
-                self._say_once(f"A step is tried again ({each.attempt} times): {each.last_failure.message}")  # pyright: ignore
+                failure = each.last_failure  # pyright: ignore
+                kind: str = failure.application_failure_info.type or "Timeout"  # pyright: ignore
+                self._say_once(f"A step is tried again until it succeeds ({kind}): {failure.message}", kind)  # pyright: ignore
         await self._say_unserved(pending)
         if not pending:
             try:
@@ -214,12 +224,14 @@ class _Watch:
         )
         return bool((await self._client.workflow_service.describe_task_queue(asked)).pollers)
 
-    def _say_once(self, text: str) -> None:
-        if text not in self._said and self._say is not None:
-            self._said.add(text)
+    def _say_once(self, text: str, about: str | None = None) -> None:
+        """Report a text once, or one text about each thing."""
+        about = about or text
+        if about not in self._said and self._say is not None:
+            self._said.add(about)
             self._say(text)
 
-    async def _why_failed(self) -> str:
+    async def _why_failed(self) -> WorkflowFailed:
         from temporalio.client import WorkflowFailureError
 
         try:
@@ -229,5 +241,5 @@ class _Watch:
             while cause.__cause__ is not None:
                 cause = cause.__cause__
             kind = getattr(cause, "type", None) or type(cause).__name__
-            return f"The workflow of {self._handle.id} failed ({kind}): {cause}. See: chargehand show {self._handle.id}"
-        return f"The workflow of {self._handle.id} failed."
+            return WorkflowFailed(self._handle.id, kind, getattr(cause, "message", str(cause)))
+        return WorkflowFailed(self._handle.id, "unknown", "The server does not say why.")

@@ -15,6 +15,7 @@ from chargehand.settings.settings import Settings, TemporalSettings
 
 if TYPE_CHECKING:
     from temporalio.client import Client
+    from temporalio.service import TLSConfig
 
 _CONNECT_S = 10.0
 
@@ -55,7 +56,7 @@ async def connect(settings: TemporalSettings) -> Client:
         raise UsageError(f"Temporal needs {error.name}, which is not installed: {INSTALL}") from None
     try:
         async with asyncio.timeout(_CONNECT_S):
-            client = await Client.connect(settings.address, namespace=settings.namespace, tls=settings.tls)
+            client = await Client.connect(settings.address, namespace=settings.namespace, tls=_tls(settings))
     except (RuntimeError, TimeoutError, OSError) as error:
         raise _no_answer(settings, error) from None
     try:
@@ -71,9 +72,46 @@ async def connect(settings: TemporalSettings) -> Client:
     return client
 
 
-def _no_answer(settings: TemporalSettings, error: Exception) -> UsageError:
-    said = " ".join(str(error).split())[:200] or "no answer"
-    return UsageError(
-        f"No Temporal server answers at {settings.address} ({said}). Start one (`chargehand worker --dev`, or "
-        "`temporal server start-dev`), or correct [temporal] address."
+def _tls(settings: TemporalSettings) -> TLSConfig | bool:
+    """How the connection is secured; UsageError where a file cannot be read, or one of a pair is missing."""
+    from temporalio.service import TLSConfig
+
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise UsageError("[temporal] tls_cert and tls_key are needed together: a client certificate and its key.")
+    files = {name: getattr(settings, name) for name in ("tls_ca", "tls_cert", "tls_key")}
+    if not any(files.values()):
+        return settings.tls
+    read: dict[str, bytes | None] = {}
+    for name, path in files.items():
+        try:
+            read[name] = None if path is None else Path(path).expanduser().read_bytes()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UsageError(f"[temporal] {name} names {path}: {reason}. Give the path of a PEM file.") from None
+    return TLSConfig(
+        server_root_ca_cert=read["tls_ca"], client_cert=read["tls_cert"], client_private_key=read["tls_key"]
     )
+
+
+_START_ONE = "Start one (`chargehand worker --dev`, or `temporal server start-dev`), or correct [temporal] address."
+_CHECK_TLS = "It may want TLS or a client certificate: check tls, tls_cert and tls_key of [temporal], and its address."
+# A part of what the client library says -> the reason, and what to do. The first that fits is used.
+_REASONS = {
+    "ConnectionRefused": ("the connection was refused", _START_ONE),
+    "dns error": ("the name of the host is not known", "Correct [temporal] address."),
+    "UnknownIssuer": ("its certificate is not trusted here", "Name its authority in [temporal] tls_ca."),
+    "NotValidForName": ("its certificate is for another name", "Use that name in [temporal] address."),
+    "CertificateRequired": ("it wants a client certificate", "Set [temporal] tls_cert and tls_key."),
+    "UnknownCA": ("it does not trust the client certificate", "Set [temporal] tls_cert and tls_key to one it trusts."),
+    "KeyMismatch": ("the key is not that of the client certificate", "Correct [temporal] tls_cert and tls_key."),
+    "InvalidContentType": ("it does not use TLS", "Remove tls from [temporal], or correct the address."),
+    "hyper::Error": ("it closed the connection", _CHECK_TLS),
+    "compression flag: 60": ("a web server answers, but does not pass calls on", _CHECK_TLS),
+}
+
+
+def _no_answer(settings: TemporalSettings, error: Exception) -> UsageError:
+    said = " ".join(str(error).split())
+    other = (said[:200].rstrip(".") or f"no answer within {_CONNECT_S:.0f} seconds", _START_ONE)
+    reason, remedy = next((found for mark, found in _REASONS.items() if mark in said), other)
+    return UsageError(f"No Temporal server answers at {settings.address}: {reason}. {remedy}")

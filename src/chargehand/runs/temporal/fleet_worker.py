@@ -67,6 +67,7 @@ async def _work(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
     store = await asyncio.to_thread(open_store, settings, os.environ)
+    await asyncio.to_thread(store.check)
     async with AsyncExitStack() as parts:
         await parts.enter_async_context(answer_health(health, *(options.health or ("", None))))
         client = await _connect(settings, until, wait_s)

@@ -244,8 +244,11 @@ class RunWorkflow:
                 raise asyncio.CancelledError from None
             if "task" not in order.refs:
                 raise
-            kind = error.cause.type if isinstance(error.cause, ApplicationError) else type(error.cause).__name__
-            head = Head.failed(order.refs["task"], worker, "internal", f"The step ended with {kind}.")
+            cause = error.cause
+            why = (
+                f"{cause.type}: {cause.message}" if isinstance(cause, ApplicationError) else f"{type(cause).__name__}."
+            )
+            head = Head.failed(order.refs["task"], worker, "internal", f"The step ended with {why}")
             return StepResult(head=head.model_dump(mode="json", exclude_defaults=True), tokens=order.tokens or 0)
 
     async def _watch_deadline(self, engine: WorkflowEngine) -> None:

@@ -74,9 +74,9 @@ async def _follow(
     try:
         return await follow_run(client, store, run, on_event, say, after)
     except asyncio.CancelledError:
-        if say is not None:
-            say(f"{run} continues on Temporal. See: chargehand show {run}; stop it: chargehand cancel {run}")
-        raise
+        raise asyncio.CancelledError(
+            f"{run} continues on Temporal. See it: chargehand show {run}. Stop it: chargehand cancel {run}"
+        ) from None
 
 
 async def resume_run(

@@ -6,6 +6,8 @@ A step that is tried again, on this machine or another, reads what the earlier t
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from chargehand.engine.engine_session import EngineInputs, EngineSession, Opening, Parked, Prior
 from chargehand.engine.make_engine import make_engine
@@ -29,6 +31,7 @@ from chargehand.engine.temporal.step_order import (
     RECALL,
     RUN,
     TAKE_ORDERS,
+    JsonObject,
     StepOrder,
     StepResult,
     pack,
@@ -36,7 +39,14 @@ from chargehand.engine.temporal.step_order import (
     read_refs,
     total_usage,
 )
-from chargehand.errors import ChargehandError, OwnershipLost, StoreUnreachable
+from chargehand.errors import (
+    ChargehandError,
+    OtherBlobStore,
+    OwnershipLost,
+    RecordDamaged,
+    StoreUnreachable,
+    UsageError,
+)
 from chargehand.events import Event, PlanApproved
 from chargehand.models.resolve import Models
 from chargehand.record.replay import Replay, replay
@@ -75,8 +85,10 @@ HEARTBEAT_S = 2.0
 FIRST_HEARTBEAT_S = 1.0
 # How often a step looks for words to its worker.
 ORDERS_POLL_S = 1.0
+# A line of the log names step and run itself.
+activity.logger.activity_info_on_message = False
 # Errors that another try, here or elsewhere, may not have.
-_TRY_AGAIN = (OwnershipLost, StoreUnreachable)
+_TRY_AGAIN = (OwnershipLost, StoreUnreachable, OtherBlobStore)
 
 
 @dataclass
@@ -127,10 +139,10 @@ class StepActivity:
                 raise
             except _TRY_AGAIN as error:
                 activity.logger.warning("step %s of %s is tried again: %s", order.key, order.run, error)
-                raise ApplicationError(_place(error), type=type(error).__name__) from None
+                raise _for_history(error, final=False) from None
             except ChargehandError as error:
                 activity.logger.warning("step %s of %s: %s", order.key, order.run, error)
-                raise ApplicationError(_place(error), type=type(error).__name__, non_retryable=True) from None
+                raise _for_history(error, final=True) from None
             except Exception as error:  # noqa: BLE001 -- a bug: in the log with its trace, and not tried again
                 activity.logger.exception("step %s of %s", order.key, order.run)
                 raise ApplicationError("It is a bug.", type=type(error).__name__, non_retryable=True) from None
@@ -139,6 +151,8 @@ class StepActivity:
 
     async def _carry_out(self, order: StepOrder) -> StepResult:
         store, run = self._store, order.run
+        if order.kind in (RECALL, TAKE_ORDERS, CARRY, CLOSE) and run not in self._runs:
+            await asyncio.to_thread(self._read_start, run)
         if order.kind == RECALL:
             return await recall_page(store, order, _token(order), self._models)
         if order.kind == TAKE_ORDERS:
@@ -194,8 +208,18 @@ class StepActivity:
                 await asyncio.to_thread(self._read_plan, known)
             return known
 
+    def _read_start(self, run: str) -> JsonObject:
+        """What the run is about; OtherBlobStore if it is not here, since what a step wrote here would be lost."""
+        try:
+            return read_start(self._store, run)
+        except (UsageError, RecordDamaged) as error:
+            raise OtherBlobStore(
+                f"The worker {os.getpid()}@{socket.gethostname()} cannot read the run: {error} Give this worker the "
+                "blob store and the key with which the run was started ([temporal] blobs, key_env), and start it again."
+            ) from error
+
     def _read_run(self, run: str) -> LoadedRun:
-        start = read_start(self._store, run)
+        start = self._read_start(run)
         folder = self._folder / run
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         request = fetch_material(self._store, run, start, folder / "material")
@@ -426,9 +450,18 @@ def _token(order: StepOrder) -> int:
     return order.turn * MOST_TRIES + min(activity.info().attempt, MOST_TRIES - 1)
 
 
-def _place(error: Exception) -> str:
-    """The part of an error that may be in a history: where it was raised, never its message."""
-    return f"{type(error).__name__}: see the log of the worker, or `chargehand show`."
+def _for_history(error: ChargehandError, *, final: bool) -> ApplicationError:
+    """An error as the history may have it: what a store reported, but no message that can quote a text of the run."""
+    match error:
+        case OwnershipLost() | StoreUnreachable() | OtherBlobStore():
+            said = str(error)
+        case RecordDamaged():
+            said = str(error).partition(" (")[0] + ". The log of the worker says how. Restore it, or start a new run."
+        case _:
+            said = "The log of the worker says why."
+    # Benign: it is in the log already, and the library would add its own trace of the call.
+    category = ApplicationErrorCategory.BENIGN
+    return ApplicationError(said, type=type(error).__name__, non_retryable=final, category=category)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

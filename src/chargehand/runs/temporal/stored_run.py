@@ -200,10 +200,12 @@ class StoredOutcomes(KeptOutcomes):
         return self._reasons.get(key, "") or "no reason given"
 
     def _load_steps(self, keys: list[str]) -> None:
+        paths = [self._store.path(self._run, "steps", key) for key in keys]
         try:
-            found = self._store.get_many([self._store.path(self._run, "steps", key) for key in keys])
+            found = self._store.get_many(paths)
         except FileNotFoundError as error:
-            raise damage_error(f"of run {self._run}", f"an object is missing: {error}".splitlines()[0]) from error
+            missing = next((path for path in paths if not self._store.has(path)), self._run)
+            raise damage_error(missing, "this object is missing") from error
         for data in map(from_json, found):
             for ref, outcome in data["outcomes"].items():
                 self._kept[ref] = Outcome.model_validate(outcome)
