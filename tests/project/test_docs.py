@@ -2,8 +2,8 @@
 
 In every page: a `console` block is a session that needs no key, and each line of output shown must come, in the order
 shown (figures and ids aside, `...` stands for anything); a `python` block runs against a provider on loopback; a block
-below a line that is only a file name is that file. `sh` blocks need a key or the network: only their commands and flags
-are checked.
+below a line that is only a file name is that file; a command that ends with `&` runs beside the next ones. `sh` blocks
+need a key or the network: only their commands and flags are checked.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from chargehand.values.role import Role
 from chargehand.values.status_words import EXIT_CODES
 from scripts import architecture
 from scripts.reference_events import events_reference
+from tests.engine.temporal.fleet import free_port
 from tests.loopback import Answer, Seen, answer_json, serving
 from tests.pace import PATIENCE_S
 
@@ -61,6 +62,7 @@ OTHER_FLAGS = {
     "CHANGELOG.md": {"--from-ref"},
     "docs/explanation/review-quality.md": {"--commits", "--half", "--lines"},
     "docs/how-to/generate-tests.md": {"--cov-fail-under"},
+    "docs/how-to/run-on-temporal.md": {"--db-filename", "--headless", "--retry", "--retry-connrefused"},
     "docs/how-to/serve.md": {"--home-dir", "--now", "--system"},
     "docs/how-to/use-from-other-programs.md": {"--allowed-tools"},
     "docs/how-to/review-code.md": {"--from-ref", "--to-ref", "--all-files", "--unidiff-zero"},
@@ -168,6 +170,7 @@ class Workspace:
             "PYTHONPATH": str(ROOT / "src"),
             "NO_COLOR": "1",
         }
+        self.beside: list[subprocess.Popen[str]] = []
 
     def session(self, block: Block) -> None:
         """Run the commands of a console block one by one; exported variables stay for the next."""
@@ -179,6 +182,9 @@ class Workspace:
             if set_here := re.fullmatch(r"export (\w+)=(\S+)", command):
                 self.environment[set_here[1]] = set_here[2]
                 continue
+            if command.endswith(" &"):
+                self.start(command.removesuffix(" &"), shown)
+                continue
             # Both streams in the order in which they reach a terminal.
             ended = self.run(["bash", "-c", f"exec 2>&1; {command}"], PYTHONUNBUFFERED="1")
             where = f"line {block.line}: {command}\n{ended.stdout}"
@@ -188,6 +194,28 @@ class Workspace:
                 for part in map(plain, filter(None, map(str.strip, line.split("...")))):
                     assert part in came, f"not shown, or not after the line before it: {line}\n{where}"
                     came = came.partition(part)[2]
+
+    def start(self, command: str, shown: list[str]) -> None:
+        """Run a command beside the next ones, once it has printed what is shown; it ends with the page."""
+        if "--dev" in command:  # on a port of its own: somebody may use the usual one
+            (self.folder / "home").mkdir(mode=0o700)
+            config = f'[temporal]\naddress = "127.0.0.1:{free_port()}"\n'
+            (self.folder / "home" / "config.toml").write_text(config, encoding="utf-8")
+        beside = subprocess.Popen(
+            ["bash", "-c", f"exec {command} 2>&1"],
+            cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.beside.append(beside)
+        assert beside.stdout is not None
+        for line in shown:
+            parts = [plain(part) for part in filter(None, map(str.strip, line.split("...")))]
+            came = iter(lambda: plain(beside.stdout.readline()), "")  # type: ignore[union-attr]
+            assert any(all(part in said for part in parts) for said in came), f"{command}: {line} was not printed"
+
+    def end(self) -> None:
+        for beside in self.beside:
+            beside.terminate()
+            beside.communicate(timeout=PATIENCE_S)
 
     def python(self, block: Block) -> subprocess.CompletedProcess[str]:
         more = {"ANTHROPIC_API_KEY": "sk-ant-not-a-key", "ANTHROPIC_BASE_URL": self.base_url}
@@ -219,14 +247,17 @@ def test_what_a_page_shows_is_what_happens(name: str, tmp_path: Path) -> None:
     """Every session of a page gives the output shown, and every Python example runs, in the order of the page."""
     with serving(provider) as server:
         space = Workspace(tmp_path, server.url)
-        for block in blocks(ROOT / name):
-            if block.file is not None:
-                (tmp_path / block.file).parent.mkdir(parents=True, exist_ok=True)
-                (tmp_path / block.file).write_text(block.text, encoding="utf-8")
-            elif block.language == "console":
-                space.session(block)
-            elif block.language == "python":
-                space.python(block)
+        try:
+            for block in blocks(ROOT / name):
+                if block.file is not None:
+                    (tmp_path / block.file).parent.mkdir(parents=True, exist_ok=True)
+                    (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+                elif block.language == "console":
+                    space.session(block)
+                elif block.language == "python":
+                    space.python(block)
+        finally:
+            space.end()
 
 
 def test_the_example_of_the_readme_uses_its_tool_and_prints_its_answer(tmp_path: Path) -> None:

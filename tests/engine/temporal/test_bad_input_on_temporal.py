@@ -222,6 +222,38 @@ def test_a_command_that_is_interrupted_leaves_the_run_to_temporal(server: Server
     assert "before the run began" not in rest
 
 
+@pytest.mark.slow
+def test_a_run_whose_worker_died_says_so(server: Server, tmp_path: Path) -> None:
+    """kill -9 of the only worker: within 30 s, twice the time of a lost heartbeat, the command names it."""
+    asyncio.run(server.connect())
+    home = tmp_path / "home"
+    home.mkdir()
+    config = f'[temporal]\naddress = "{server.address}"\nqueue = "dies"\nblobs = "{tmp_path.as_uri()}"\n'
+    (home / "config.toml").write_text(config, encoding="utf-8")
+    (tmp_path / "plan.json").write_text(tasks(task("a", worker="analyst")).model_dump_json(), encoding="utf-8")
+    reply = {"when": {"role": "worker"}, "delay_ms": 600_000, "reply": {"text": result("RESULT-a")}}
+    (tmp_path / "script.json").write_text(json.dumps({"replies": [reply]}), encoding="utf-8")
+    options: dict[str, Any] = {
+        "env": {**os.environ, "CHARGEHAND_HOME": str(home), "CHARGEHAND_MODEL": f"scripted:{tmp_path}/script.json"},
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
+    command = [sys.executable, "-m", "chargehand"]
+    with subprocess.Popen([*command, "worker", "--team", "general"], **options) as worker:
+        assert worker.stderr is not None
+        assert any("worker of " in line for line in iter(worker.stderr.readline, "")), "it has ended"
+        run = [*command, "run", "--engine", "temporal", "--plan", str(tmp_path / "plan.json")]
+        with subprocess.Popen(run, stdout=subprocess.PIPE, **options) as running:
+            assert running.stderr is not None
+            assert any("a started" in line for line in iter(running.stderr.readline, "")), "it has ended"
+            worker.kill()
+            with Timed() as timed:
+                said = next((line for line in iter(running.stderr.readline, "") if "lost" in line), "")
+            running.kill()
+    assert f"{worker.pid}@" in said
+    assert timed.within(30.0)
+
+
 def test_workers_with_another_team_or_other_code_have_another_queue() -> None:
     """Other words of a worker, or other code of its tools, are another team: its workers get no step of this one."""
     team = Team([Worker("clerk", "Does clerical work")], name="office")

@@ -33,10 +33,17 @@ _DECIDING_S, _LONGEST_DECIDING_S, _TASKS_A_SECOND = 10, 60, 100
 _LOOK_S = 0.5
 # A step that no worker has begun after this long is reported, if nobody polls its queue.
 UNSERVED_S = 20.0
+# The same for a step whose worker was lost: 15 seconds have passed by then.
+_LOST_S = 8.0
+# The server lists workers for minutes after they died. A worker that lives polls at least this often.
+_POLLS_S = 75.0
 # PendingActivityState of the server's API.
 _SCHEDULED = 1
 Say = Callable[[str], None]
 Handle: TypeAlias = "WorkflowHandle[object, object]"
+
+
+_START_WORKER = "start one with `chargehand worker`, with the same team and the same version of chargehand."
 
 
 class WorkflowFailed(ChargehandError):
@@ -110,7 +117,8 @@ async def follow_run(
         if error.status == RPCStatusCode.NOT_FOUND:
             raise UsageError(f"The Temporal server knows no run {run}.") from None
         raise UsageError(
-            f"The Temporal server failed: {error.message}. The run continues without this command."
+            f"The Temporal server at {client.service_client.config.target_host} does not answer ({error.message}). "
+            f"{run} continues when it is back. Follow it then: chargehand resume {run}"
         ) from None
     return report
 
@@ -175,16 +183,19 @@ class _Watch:
                 failure = each.last_failure  # pyright: ignore
                 kind: str = failure.application_failure_info.type or "Timeout"  # pyright: ignore
                 self._say_once(f"A step is tried again until it succeeds ({kind}): {failure.message}", kind)  # pyright: ignore
+            elif each.attempt > 1 and _has_waited(each, _LOST_S):  # pyright: ignore
+                self._say_once(
+                    f"A worker was lost ({each.last_worker_identity}), and its step waits for another one. If none is "  # pyright: ignore
+                    f"running, {_START_WORKER}",
+                    "lost",
+                )
         await self._say_unserved(pending)
         if not pending:
             try:
                 progress: dict[str, object] = await asyncio.wait_for(self._handle.query("progress"), 5.0)
             except (RPCError, TimeoutError):
                 queue = "" if self._start is None else f" ({self._start['queue']})"
-                self._say_once(
-                    f"No worker answers for this run{queue}: start one with `chargehand worker`, with the same team "
-                    "and the same version of chargehand."
-                )
+                self._say_once(f"No worker answers for this run{queue}: {_START_WORKER}")
                 return None
             waiting = progress.get("waiting")
             if progress.get("under_way"):
@@ -197,20 +208,14 @@ class _Watch:
 
     async def _say_unserved(self, pending: Any) -> None:
         """Steps that no worker has begun for long: the queues that no worker polls."""
-        if self._start is None or not any(
-            each.state == _SCHEDULED and time.time() - each.scheduled_time.ToDatetime(UTC).timestamp() > UNSERVED_S
-            for each in pending
-        ):
+        if self._start is None or not any(_has_waited(each, UNSERVED_S) for each in pending):
             return
         queues = [
             self._start["queue"],
             *(f"{self._start['queue']}.{each['name']}" for each in self._start["team"]["workers"]),
         ]
         if unserved := [queue for queue in queues if not await self._is_polled(queue)]:
-            self._say_once(
-                f"Steps wait, and no worker polls {', '.join(unserved)}: start one with `chargehand worker`, with the "
-                "same team and the same version of chargehand."
-            )
+            self._say_once(f"Steps wait, and no worker polls {', '.join(unserved)}: {_START_WORKER}")
 
     async def _is_polled(self, queue: str) -> bool:
         from temporalio.api.enums.v1 import TaskQueueType
@@ -222,7 +227,8 @@ class _Watch:
             task_queue=TaskQueue(name=queue),
             task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
         )
-        return bool((await self._client.workflow_service.describe_task_queue(asked)).pollers)
+        pollers = (await self._client.workflow_service.describe_task_queue(asked)).pollers
+        return any(_age(each.last_access_time) < _POLLS_S for each in pollers)
 
     def _say_once(self, text: str, about: str | None = None) -> None:
         """Report a text once, or one text about each thing."""
@@ -243,3 +249,13 @@ class _Watch:
             kind = getattr(cause, "type", None) or type(cause).__name__
             return WorkflowFailed(self._handle.id, kind, getattr(cause, "message", str(cause)))
         return WorkflowFailed(self._handle.id, "unknown", "The server does not say why.")
+
+
+def _has_waited(step: Any, seconds: float) -> bool:
+    """Whether no worker has begun a pending step for so long."""
+    return step.state == _SCHEDULED and _age(step.scheduled_time) > seconds
+
+
+def _age(moment: Any) -> float:
+    """Seconds since a moment as the server gives it."""
+    return time.time() - moment.ToDatetime(UTC).timestamp()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from chargehand.settings.settings import Settings, TemporalSettings
 
 if TYPE_CHECKING:
     from temporalio.client import Client
+    from temporalio.runtime import Runtime
     from temporalio.service import TLSConfig
 
 _CONNECT_S = 10.0
@@ -46,8 +48,11 @@ def open_store(settings: TemporalSettings, environ: Mapping[str, str] | None = N
     return BlobStore(settings.blobs, key)
 
 
-async def connect(settings: TemporalSettings) -> Client:
-    """A client of the server; UsageError says what is wrong with address, TLS or namespace."""
+async def connect(settings: TemporalSettings, *, logs: bool = False) -> Client:
+    """A client of the server; UsageError says what is wrong with address, TLS or namespace.
+
+    With `logs` the client library writes its warnings to stderr: for a worker, which waits for a server that is away.
+    """
     try:
         from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
         from temporalio.client import Client
@@ -56,7 +61,12 @@ async def connect(settings: TemporalSettings) -> Client:
         raise UsageError(f"Temporal needs {error.name}, which is not installed: {INSTALL}") from None
     try:
         async with asyncio.timeout(_CONNECT_S):
-            client = await Client.connect(settings.address, namespace=settings.namespace, tls=_tls(settings))
+            client = await Client.connect(
+                settings.address,
+                namespace=settings.namespace,
+                tls=_tls(settings),
+                runtime=None if logs else _silent_runtime(),
+            )
     except (RuntimeError, TimeoutError, OSError) as error:
         raise _no_answer(settings, error) from None
     try:
@@ -70,6 +80,15 @@ async def connect(settings: TemporalSettings) -> Client:
             "Create it, or correct [temporal] namespace."
         ) from None
     return client
+
+
+@cache
+def _silent_runtime() -> Runtime:
+    """One for all clients of a process: it has threads of its own."""
+    from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
+
+    only_errors = LoggingConfig(filter=TelemetryFilter(core_level="ERROR", other_level="ERROR"))
+    return Runtime(telemetry=TelemetryConfig(logging=only_errors))
 
 
 def _tls(settings: TemporalSettings) -> TLSConfig | bool:

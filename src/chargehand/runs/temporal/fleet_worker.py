@@ -108,7 +108,7 @@ async def _connect(settings: TemporalSettings, until: asyncio.Event, wait_s: flo
     give_up = loop.time() + wait_s
     while True:
         try:
-            return await connect(settings)
+            return await connect(settings, logs=True)
         except UsageError:
             if loop.time() > give_up or until.is_set():
                 raise
