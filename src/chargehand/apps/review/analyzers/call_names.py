@@ -6,12 +6,13 @@ Runs in a child process too: nothing here imports more than the standard library
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 
-def imported_names(tree: ast.Module) -> dict[str, str]:
-    """Names in the file -> full names that they were imported from."""
+def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """Names in the file with these nodes -> full names that they were imported from."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found.update({each.asname: each.name for each in node.names if each.asname})
         elif isinstance(node, ast.ImportFrom) and node.module:

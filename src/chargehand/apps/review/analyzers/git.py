@@ -5,10 +5,11 @@ A command that looks at the working tree needs every filter emptied first (`revi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from chargehand.apps.review.analyzers import tool_process
+from chargehand.apps.review.analyzers.source_files import MAX_BYTES
 from chargehand.errors import AnalyzerFailed
 from chargehand.process import ProcessResult
 
@@ -43,6 +44,8 @@ ENVIRONMENT = {
 # For every command that shows or compares content.
 PLAIN = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
 SECONDS = 60.0
+# So many of the largest files that are read are less than the most that git may print.
+FILES_AT_ONCE = 25
 
 
 async def ask(root: Path, *arguments: str) -> str | None:
@@ -51,18 +54,46 @@ async def ask(root: Path, *arguments: str) -> str | None:
     return None if answer is None else answer.decode("utf-8", "surrogateescape")
 
 
-async def ask_bytes(root: Path, *arguments: str) -> bytes | None:
+async def ask_bytes(root: Path, *arguments: str, stdin: bytes = b"") -> bytes | None:
     """The same as bytes, for content of any encoding."""
-    ended = await run(root, *arguments)
+    ended = await run(root, *arguments, stdin=stdin)
     if ended.code < 0:
         raise AnalyzerFailed(f"git {arguments[0]} was ended by signal {-ended.code}.")
     return ended.stdout if ended.code == 0 else None
 
 
-async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None) -> ProcessResult:
+async def run(root: Path, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> ProcessResult:
     """Run git in a folder. Only the folder decides which repository is used, also inside a hook."""
     command = ["git", "--no-pager", *OFF, "-C", str(root), *arguments]
-    return await tool_process.run(command, tool="git", env={**ENVIRONMENT, **(env or {})}, seconds=SECONDS)
+    env = {**ENVIRONMENT, **(env or {})}
+    return await tool_process.run(command, tool="git", env=env, stdin=stdin, seconds=SECONDS)
+
+
+async def read_files(root: Path, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Path -> its content in a commit, without files that are not there or too large. One git reads many files."""
+    found: dict[str, bytes] = {}
+    for start in range(0, len(paths), FILES_AT_ONCE):
+        listed = await ask(root, "ls-tree", "-z", "-l", commit, "--", *paths[start : start + FILES_AT_ONCE])
+        ids: dict[str, str] = {}
+        for row in (listed or "").split("\0")[:-1]:
+            about, _, path = row.partition("\t")
+            _, _, id, size = about.split()
+            # Folders and submodules have no size, nor has an object that is missing in a partial clone.
+            if size.isdigit() and int(size) <= MAX_BYTES:
+                ids[path] = id
+        if ids:
+            batch = await ask_bytes(root, "cat-file", "--batch", stdin="\n".join([*ids.values(), ""]).encode())
+            found |= zip(ids, _contents(batch or b""), strict=False)
+    return {path: found[path] for path in paths if path in found}
+
+
+def _contents(batch: bytes) -> Iterator[bytes]:
+    """The contents in the output of `cat-file --batch`, each after a line with its size."""
+    start = 0
+    while (end := batch.find(b"\n", start)) >= 0:
+        size = int(batch[start:end].split()[-1])
+        yield batch[end + 1 : end + 1 + size]
+        start = end + size + 2
 
 
 async def blame(root: Path, *arguments: str) -> str | None:

@@ -93,9 +93,10 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
         paths = [path for path in scope.files if path in scope.changed and reader.fits(path)]
         if len(paths) > MOST_FILES:
             notes = (*notes, f"Of {len(paths):,} files the history of the first {MOST_FILES} was looked at.")
+        before = await git.read_files(scope.root, base, paths[:MOST_FILES])
         try:
             async with asyncio.TaskGroup() as group:
-                looks = [_of_file(scope, base, path, reader, gate) for path in paths[:MOST_FILES]]
+                looks = [_of_file(scope, base, path, old, reader, gate) for path, old in before.items()]
                 tasks = [group.create_task(look) for look in looks]
         except* AnalyzerFailed as failed:
             raise AnalyzerFailed(str(failed.exceptions[0])) from None
@@ -131,13 +132,12 @@ def _first(scope: Scope, path: str) -> int:
     return ranges[0][0] if ranges else 1
 
 
-async def _of_file(scope: Scope, base: str, path: str, reader: SourceReader, gate: asyncio.Semaphore) -> list[Hit]:
+async def _of_file(
+    scope: Scope, base: str, path: str, old: bytes, reader: SourceReader, gate: asyncio.Semaphore
+) -> list[Hit]:
     async with gate:
-        # `./` makes the path relative to the root, which may be a folder of the repository.
-        old = await git.ask_bytes(scope.root, "cat-file", "blob", f"{base}:./{path}")
         source = reader.read(path)
-        if old is None or source is None or scope.changed is None:
-            # New in this change: it has no history.
+        if source is None or scope.changed is None:
             return []
         before = decode_source(old).replace("\r\n", "\n").split("\n")
         # Tests are copied from each other, and versions in data files go up and down: their lines come and go.

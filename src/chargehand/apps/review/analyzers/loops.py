@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
+from chargehand.apps.review.analyzers.syntax_nodes import child_nodes
 
 Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -68,7 +69,7 @@ def _own(loop: Loop) -> Iterator[ast.AST]:
         node = stack.pop()
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda | Loop):
             yield node
-            stack.extend(ast.iter_child_nodes(node))
+            stack += child_nodes(node)
 
 
 def _at(node: ast.AST, loop: Loop, kinds: dict[str, str]) -> Iterator[Found]:
@@ -185,7 +186,7 @@ def _kind(value: ast.expr) -> str:
     match value:
         case ast.List(elts=elements):
             # A short literal is as fast as a set.
-            return "list" if len(elements) in (0, *range(9, 10_000)) else ""
+            return "list" if not elements or 9 <= len(elements) < 10_000 else ""
         case ast.ListComp() | ast.Call(func=ast.Name(id="list" | "sorted")):
             return "list"
         case ast.Constant(value=str()) | ast.JoinedStr():

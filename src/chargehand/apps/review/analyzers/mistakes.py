@@ -16,6 +16,7 @@ from itertools import chain
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
+from chargehand.apps.review.analyzers.syntax_nodes import child_nodes
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Methods that only texts have. They return a new text and do not change the old one.
@@ -92,10 +93,12 @@ class Outline:
         while waiting:
             node, scope = waiting.pop()
             inner = self._enter(node, scope)
-            waiting += [(each, inner) for each in ast.iter_child_nodes(node)]
+            waiting += [(each, inner) for each in child_nodes(node)]
 
     def _enter(self, node: ast.AST, scope: Scope) -> Scope:
         match node:
+            case ast.Constant() | ast.Name(ctx=ast.Load()):
+                pass  # the most frequent ones, which no rule needs
             case ast.Call() | ast.Expr() | ast.For() | ast.Raise():
                 self.statements.append((node, scope))
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):

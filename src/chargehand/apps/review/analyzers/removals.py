@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chargehand.apps.review.analyzers import git
 from chargehand.apps.review.analyzers.hit import Hits
 from chargehand.apps.review.analyzers.run_analysis import ask_child
-from chargehand.apps.review.analyzers.source_files import MAX_BYTES, decode_source
+from chargehand.apps.review.analyzers.source_files import decode_source
 from chargehand.engine.analyzer_port import Scope
 
 if TYPE_CHECKING:
@@ -25,12 +25,7 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
     paths = [path for path in scope.files if scope.changed is not None and path in scope.changed]
     if not base or len(paths) > MOST_FILES:
         return Hits()
-    before: dict[str, str] = {}
-    for path in paths:
-        # `./` makes the path relative to the root, which may be a folder of the repository.
-        old = await git.ask_bytes(scope.root, "cat-file", "blob", f"{base}:./{path}")
-        if old is not None and len(old) <= MAX_BYTES:
-            before[path] = decode_source(old)
+    before = {path: decode_source(old) for path, old in (await git.read_files(scope.root, base, paths)).items()}
     if not before:
         return Hits()
     asked = Scope(scope.root, tuple(before), scope.changed, options={"before": before})

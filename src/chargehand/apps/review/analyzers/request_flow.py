@@ -15,6 +15,7 @@ from chargehand.apps.review.analyzers.call_names import full_name, imported_name
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile, blocks
+from chargehand.apps.review.analyzers.syntax_nodes import child_nodes, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # The parts of a request that its sender chooses.
@@ -32,6 +33,8 @@ PASSING = frozenset(
     {"str", "bytes", "repr", "list", "tuple", "dict", "os.path.join", "pathlib.Path", "base64.b64decode", "json.loads"}
     | {"urllib.parse.unquote", "urllib.parse.unquote_plus", "textwrap.dedent"}
 )
+# The names of functions that a cloud calls with an event.
+HANDLERS = ("lambda_handler", "handler")
 ROUTES = frozenset({"route", "get", "post", "put", "patch", "delete", "api_route", "websocket"})
 SHELLS = frozenset(
     {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput"}
@@ -48,6 +51,7 @@ REDIRECTS = frozenset({"redirect", "HttpResponseRedirect", "HttpResponsePermanen
 PAGES = frozenset({"HttpResponse", "HttpResponseBadRequest", "HttpResponseNotFound", "HttpResponseServerError"})
 ANY_PAGES = frozenset({"make_response", "Response", "HTMLResponse"})
 _VARIABLE = re.compile(r"<(?:(?P<kind>\w+):)?(?P<flask>\w+)>|\{(?P<braces>\w+)(?::path)?\}")
+_READING = re.compile(r"\b(?:req|request)\b|\bget_(?:query_|body_)?argument\b")
 _MARKUP = re.compile(r"<[a-zA-Z/!]")
 _SCHEME_ONLY = re.compile(r"(?:https?:)?(?://)?")
 
@@ -67,9 +71,12 @@ def examine(order: AnalysisOrder) -> Hits:
 
 
 def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
-    names = imported_names(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, Function):
+    nodes = walk(tree)
+    names = imported_names(nodes)
+    reads = _READING.search(source.text) is not None
+    for node in nodes:
+        # Without a request to read from, only the parameters of a function can come from a sender.
+        if isinstance(node, Function) and (reads or node.decorator_list or node.name in HANDLERS):
             yield from _Flow(source.path, names, node).follow()
 
 
@@ -92,7 +99,7 @@ class _Flow:
     def _parameters(self) -> Iterator[str]:
         """Parameters that a sender chooses: parts of the route's path, and the event of a cloud function."""
         arguments = [*self.function.args.posonlyargs, *self.function.args.args]
-        if self.function.name in ("lambda_handler", "handler") and [each.arg for each in arguments[1:]] == ["context"]:
+        if self.function.name in HANDLERS and [each.arg for each in arguments[1:]] == ["context"]:
             yield arguments[0].arg
         for decorator in self.function.decorator_list:
             match decorator:
@@ -295,10 +302,10 @@ def _is_presence(node: ast.Compare) -> bool:
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
     """The expressions of a statement, without those of statements and functions inside it."""
-    waiting = list(ast.iter_child_nodes(statement))
+    waiting = child_nodes(statement)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case | ast.Lambda):
             continue
         yield node
-        waiting += ast.iter_child_nodes(node)
+        waiting += child_nodes(node)

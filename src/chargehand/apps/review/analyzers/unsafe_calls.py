@@ -13,6 +13,7 @@ from chargehand.apps.review.analyzers.call_names import full_name, imported_name
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.source_files import SourceFile
+from chargehand.apps.review.analyzers.syntax_nodes import walk
 
 Found = tuple[str, ast.expr | ast.stmt, str, str | None]
 UNESCAPED = frozenset({"mark_safe", "Markup", "SafeString", "SafeText", "format_html"})
@@ -29,8 +30,11 @@ def examine(order: AnalysisOrder) -> Hits:
 
 
 def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
-    names = imported_names(tree)
-    for node in ast.walk(tree):
+    nodes = walk(tree)
+    names = imported_names(nodes)
+    for node in nodes:
+        if not isinstance(node, ast.Assign | ast.Call):
+            continue
         for rule, at, message, advice in _at(node, names):
             yield Hit(rule, source.path, at.lineno, message, suggestion=advice)
 
