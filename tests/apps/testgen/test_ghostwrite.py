@@ -119,6 +119,15 @@ def test_what_goes_wrong_is_a_suspected_bug_with_its_input(
     assert message in " ".join(bugs)
 
 
+@pytest.mark.parametrize(("want", "is_bug"), [("Point(x='a')", False), ("Point(x='b')", True), ("Line(x=a)", True)])
+def test_quotes_in_the_text_of_an_object_are_no_bug(tmp_path: Path, want: str, is_bug: bool) -> None:
+    """A docstring that shows an object with quotes where its text has none agrees with it."""
+    code = "class Point:\n    def __repr__(self) -> str:\n        return 'Point(x=a)'\n"
+    code += f'def f() -> Point:\n    """>>> f()\n    {want}\n    """\n    return Point()\n'
+    _, _, bugs = made(tmp_path, code, "f")
+    assert any("docstring says" in bug for bug in bugs) is is_bug
+
+
 def test_a_pair_that_does_not_undo_is_a_suspected_bug(tmp_path: Path) -> None:
     """encode and decode belong together by their names."""
     code = "def encode(x: str) -> str:\n    return x.upper()\ndef decode(x: str) -> str:\n    return x.lower()\n"
