@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from typing import cast
 
 # Fields that have no nodes, or only contexts (`Load`) and operators (`Add`).
 _PLAIN = frozenset(
@@ -28,7 +29,7 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
     for name in _fields(type(node)):
         value = getattr(node, name, None)
         if isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
+            found += [each for each in cast("list[object]", value) if isinstance(each, ast.AST)]
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
