@@ -75,14 +75,34 @@ def fan(number: int) -> dict[str, Any]:
         task(f"figure-{n}", "researcher", f"Look up figure {n} of the register.") for n in range(number * 10 // 11)
     ]
     found = [each["id"] for each in tasks]
+    checks = number - len(tasks) - 1
     tasks += [
-        task(f"check-{n}", "analyst", f"Check the figures of part {n}.", *found[n::30][:10])
-        for n in range(number - len(tasks) - 1)
+        task(f"check-{n}", "analyst", f"Check the figures of part {n}.", *found[n::checks]) for n in range(checks)
     ]
     tasks.append(
         task("sum", "writer", "Sum the register up.", *[each["id"] for each in tasks if each["worker"] == "analyst"])
     )
     return {"goal": "Check the register of figures", "tasks": tasks}
+
+
+SIZES = (1, 12, 300, 5_000)
+LONG = (
+    "Find how many people live in Oslo. Count only those whose address is in the municipality on the first of "
+    "January, leave out students who are registered elsewhere and people in institutions, give the year with the "
+    "figure, and say which register it comes from. If two registers differ, name both and say which you trust, and why."
+)
+
+
+def plan_of(number: int) -> dict[str, Any]:
+    if number == 1:
+        return {"goal": "One figure", "tasks": [task("oslo", "researcher", "\n\n".join([LONG] * 6))]}
+    return twelve_tasks() if number == 12 else fan(number)
+
+
+def request_of(number: int) -> str:
+    if number == 1:
+        return "Find how many people live in Oslo"
+    return REQUEST if number == 12 else f"Check the register of {number:,} figures"
 
 
 def done(output: Any, *claims: tuple[str, str]) -> dict[str, Any]:
@@ -152,6 +172,23 @@ def rules(delay_ms: int = 120) -> Rules:
     ]
 
 
+def says(answer: str, delay_ms: int = 0) -> Rules:
+    return [{"when": {"role": "synthesizer"}, "delay_ms": delay_ms, "reply": {"text": answer}}]
+
+
+SHORT = says("717,710 people live in Oslo [oslo].\n\n## Notes\nConfidence: 95")
+SUMMED = says("The register holds together [sum].\n\n## Notes\nConfidence: 83", 300)
+PARTLY = says("What could be looked up agrees [check-1, check-2]. The rest is below.\n\n## Notes\nConfidence: 70", 300)
+
+
+# One task is partial if its answer is not in the form that was asked for, several if some of them are escalated.
+SCHEMA = {"type": "object", "properties": {"people": {"type": "integer"}}, "required": ["people"]}
+LOST: Rules = [
+    {"when": {"task": id}, "reply": escalates("out_of_scope", f"No register has {id}.")}
+    for id in ("stavanger-people", "stavanger-rent", "figure-17", "figure-80", "figure-142")
+]
+
+
 def office(*more: Worker) -> Team:
     named = (("analyst", "Compares"), ("writer", "Writes"), ("reviewer", "Checks"))
     researcher = Worker("researcher", "Looks figures up", tools=["read_file"])
@@ -163,7 +200,7 @@ class Maker:
 
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
-        self.home.parent.mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
         self.material = write_material(self.home.parent / "material")
         self.runs: dict[str, str] = {}
 
@@ -172,50 +209,61 @@ class Maker:
         report = await supervisor.run(request, material=self.material, **options)
         self.runs[name] = report.run
 
-    async def make_ends(self) -> None:
-        one = {"goal": "One figure", "tasks": [task("oslo", "researcher", "Find how many people live in Oslo.")]}
-        short: Rules = [
-            {
-                "when": {"role": "synthesizer"},
-                "reply": {"text": "717,710 people live in Oslo [oslo].\n\n## Notes\nConfidence: 95"},
-            },
-        ]
+    async def make_list(self) -> None:
+        """Enough small runs for a list that is longer than the page."""
         for number in range(40):
-            request = (
-                f"How many people live in {('Oslo', 'Bergen', 'Tromsø', 'Bodø')[number % 4]}, district {number + 1}?"
-            )
-            await self.make("one", request, [*short, *rules(1)], plan=one)
-        await self.make("complete", REQUEST, rules(), tokens=200_000)
-        broken: Rules = [
-            {"when": {"role": "worker"}, "reply": {"error": {"status": 401, "message": "The key is not valid."}}}
-        ]
-        await self.make("failed", "Compare four cities with a key that has expired", [*broken, *rules()])
+            city = ("Oslo", "Bergen", "Tromsø", "Bodø")[number % 4]
+            request = f"How many people live in {city}, district {number + 1}?"
+            await self.make("one", request, [*SHORT, *rules(1)], plan=plan_of(1))
 
-    async def make_sizes(self) -> None:
-        some: Rules = [
-            {
-                "when": {"role": "worker", "contains": f"figure {n} of"},
-                "reply": escalates("out_of_scope", f"No figure {n}."),
-            }
-            for n in (17, 80, 142)
-        ]
-        words = "The register holds together: what could be looked up agrees [check-1, check-2]. The rest is below."
-        summed: Rules = [
-            {
-                "when": {"role": "synthesizer"},
-                "delay_ms": 300,
-                "reply": {"text": f"{words}\n\n## Notes\nConfidence: 83"},
-            }
-        ]
-        for number, delay_ms in ((300, 60), (5_000, 0)):
-            await self.make(
-                str(number), f"Check the register of {number:,} figures", [*some, *summed, *rules(delay_ms)],
-                plan=fan(number), max_tasks=number, max_concurrent=24, tokens=5_000_000,
-            )  # fmt: skip
+    async def make_states(self, number: int) -> None:
+        """A run with so many tasks in each state in which a run stops by itself."""
+        request, plan = request_of(number), plan_of(number)
+        first, delay_ms = plan["tasks"][0]["id"], 60 if number < 1_000 else 0
+        whole = SHORT if number == 1 else [] if number == 12 else SUMMED
+        usual = [*whole, *rules(delay_ms)]
+        limits: dict[str, Any] = {"plan": plan, "max_tasks": number, "max_concurrent": 24, "tokens": 5_000_000}
+        await self.make(f"complete-{number}", request, usual, **limits)
+        partly = [*LOST, *(PARTLY if number > 12 else []), *usual]
+        schema = SCHEMA if number == 1 else None
+        await self.make(f"partial-{number}", LONG if number == 1 else request, partly, schema=schema, **limits)
+        broken = {"when": {"role": "worker"}, "reply": {"error": {"status": 401, "message": "The key is not valid."}}}
+        await self.make(f"failed-{number}", f"{request}, with a key that has expired", [broken, *usual], **limits)
+        await self.make(f"plan-{number}", f"{request}, by a plan that I approve", usual, approve=True, **limits)
+        message = "Is the rent with or without heating? The registers have both, and the order of the cities differs."
+        unsure = {"when": {"task": first, "attempt": 1}, "reply": escalates("ambiguous_input", message)}
+        await self.make(f"question-{number}", f"{request}, and ask me if unsure", [unsure, *usual], ask=True, **limits)
+        await self.make_paused(number, f"{request}, and pause for the night", usual, limits)
+
+    async def make_paused(self, number: int, request: str, model: Rules, limits: dict[str, Any]) -> None:
+        # A pause lets calls end: a task that is to be paused needs another call after it.
+        read = {"tool_calls": [{"name": "read_file", "arguments": {"path": "people.csv"}}]}
+        slow: Rules = [{"when": {"role": "worker"}, "times": 3, "delay_ms": 1_200, "reply": read}]
+        model = [*(slow if number < 100 else []), *model]
+        supervisor = Supervisor(office(), model=ScriptedModel(model), home=self.home)
+        stopping: list[asyncio.Task[Any]] = []
+        ended = 0
+
+        def look(event: Any) -> None:
+            nonlocal ended
+            ended += event.kind == "task_ended"
+            if not stopping and (ended > number // 6 or (number == 1 and event.kind == "attempt_started")):
+                stopping.append(asyncio.get_running_loop().create_task(supervisor.pause(event.run)))
+
+        report = await supervisor.run(request, on_event=look, material=self.material, **limits)
+        await asyncio.gather(*stopping)
+        self.runs[f"paused-{number}"] = report.run
+
+    async def make_provider(self, number: int) -> None:
+        """A run whose provider refuses the last task for hours; its process remembers that, and can do no other run."""
+        plan = plan_of(number)
+        refusal = {"status": 429, "retry_after": 7_200, "message": "The limit of today is used up."}
+        limited: Rules = [{"when": {"task": plan["tasks"][-1]["id"]}, "reply": {"error": refusal}}]
+        request = f"{request_of(number)}, with a small quota"
+        limits: dict[str, Any] = {"plan": plan, "max_tasks": number, "max_concurrent": 24, "tokens": 5_000_000}
+        await self.make(f"provider-{number}", request, [*limited, *rules(60 if number < 1_000 else 0)], **limits)
 
     async def make_questions(self) -> None:
-        await self.make("plan", REQUEST, rules(), approve=True, tokens=500_000)
-
         @tool(approve=True)
         def send_mail(to: str, subject: str, text: str) -> str:
             """Send a mail."""
@@ -240,11 +288,6 @@ class Maker:
         await self.make(
             "tool", "Tell the board which city suits us", [*sends, *rules()], office(sender), plan=plan, ask=True
         )
-        message = "Is the rent with or without heating? The registers have both, and the order of the cities differs."
-        unsure: Rules = [
-            {"when": {"task": "bergen-rent", "attempt": 1}, "reply": escalates("ambiguous_input", message)}
-        ]
-        await self.make("question", "Compare rents of four cities", [*unsure, *rules()], ask=True)
         schema = {
             "type": "object", "required": ["decision"],
             "properties": {
@@ -271,32 +314,6 @@ class Maker:
             "form", "Have the contract for the office decided", rules(), office(person), plan=plan, ask=True
         )
 
-    async def make_stops(self) -> None:
-        supervisor = Supervisor(office(), model=ScriptedModel(rules(600)), home=self.home)
-        stopping: list[asyncio.Task[Any]] = []
-
-        def look(event: Any) -> None:
-            if event.kind == "task_ended" and not stopping:
-                stopping.append(asyncio.get_running_loop().create_task(supervisor.pause(event.run)))
-
-        report = await supervisor.run(
-            "Compare four cities, and pause for the night",
-            plan=twelve_tasks(),
-            on_event=look,
-            max_concurrent=3,
-            material=self.material,
-        )
-        await asyncio.gather(*stopping)
-        self.runs["paused"] = report.run
-        # The last one here: its process remembers that the provider refuses calls.
-        limited: Rules = [
-            {
-                "when": {"task": "rank"},
-                "reply": {"error": {"status": 429, "retry_after": 7_200, "message": "The limit of today is used up."}},
-            },
-        ]
-        await self.make("provider", "Compare four cities with a small quota", [*limited, *rules()])
-
     def make_by_commands(self) -> None:
         """What the command line makes: the demo, a team of teams, a review, and a run whose process is killed."""
         environment = os.environ | {"CHARGEHAND_HOME": str(self.home)}
@@ -307,7 +324,7 @@ class Maker:
             subprocess.run(command, check=False, env=environment, cwd=cwd, stdout=quiet, stderr=quiet)
 
         call(CHARGEHAND, "demo")
-        self.runs["partial"] = self.last()
+        self.runs["demo"] = self.last()
         nested = ROOT / "examples" / "nested"
         call(CHARGEHAND, "run", "Should the town build a cycle path on Mill Road?", "--with", str(nested / "material"),
              "--team", str(nested / "office"), "--model", f"scripted:{nested / 'script.json'}")  # fmt: skip
@@ -319,9 +336,16 @@ class Maker:
         call("git", "checkout", "--quiet", "--force", "search", cwd=shop)
         call(CHARGEHAND, "review", ".", "--diff", "main", cwd=shop)
         self.runs["review"] = self.last()
-        code = f"import asyncio, scripts.look_runs as r; asyncio.run(r.be_killed(r.Path({str(self.home)!r})))"
-        subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT, stderr=subprocess.DEVNULL)
+        for number in SIZES:
+            self.call_python(f"r.Maker(home).make_provider({number})")
+            self.runs[f"provider-{number}"] = self.last()
+        self.call_python("r.be_killed(home)")
         self.runs["interrupted"] = self.last()
+
+    def call_python(self, call: str) -> None:
+        """Run a coroutine of this module in a process of its own."""
+        code = f"import asyncio, scripts.look_runs as r; home = r.Path({str(self.home)!r}); asyncio.run({call})"
+        subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT, stderr=subprocess.DEVNULL)
 
     def last(self) -> str:
         supervisor = Supervisor(office(), model=ScriptedModel([]), home=self.home)
@@ -348,8 +372,11 @@ LIVE: Rules = [
         "delay_ms": 500,
         "reply": {"text": "I could not find", "stop": "length"},
     },
-    {"when": {"task": "trondheim-rent"}, "delay_ms": 600_000, "reply": done("late")},
-    {"when": {"task": "stavanger-people"}, "delay_ms": 600_000, "reply": done("late")},
-    {"when": {"task": "stavanger-rent"}, "delay_ms": 600_000, "reply": done("late")},
+    {"when": {"task": "oslo"}, "delay_ms": 1_800_000, "reply": done("late")},
+    {"when": {"worker": "analyst", "contains": "figures of part"}, "delay_ms": 1_800_000, "reply": done("late")},
+    {"when": {"worker": "researcher", "contains": "Look up figure"}, "reply": done("The figure is 717,710 (2024).")},
+    {"when": {"task": "trondheim-rent"}, "delay_ms": 1_800_000, "reply": done("late")},
+    {"when": {"task": "stavanger-people"}, "delay_ms": 1_800_000, "reply": done("late")},
+    {"when": {"task": "stavanger-rent"}, "delay_ms": 1_800_000, "reply": done("late")},
     *rules(800),
 ]

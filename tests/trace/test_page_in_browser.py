@@ -37,7 +37,7 @@ def test_the_page_shows_the_run(browser: Browser, file: Path) -> None:
     text = window.words()
     for words in (
         "Partial",
-        "5 of 8 tasks done, 1 failed, 1 escalated",
+        "5 of 8 tasks done, 1 failed, 1 escalated, 1 skipped",
         "18,620",
         "$0.1053",
         "Travel times are missing.",
@@ -45,7 +45,7 @@ def test_the_page_shows_the_run(browser: Browser, file: Path) -> None:
         "Inhabitants of Bergen",
         "✕ failed",
         "▲ escalated",
-        "– skipped",
+        "⊘ skipped",
         "planner",
         "synthesizer",
     ):

@@ -145,13 +145,18 @@ def _report(view: RunState, links: dict[str, str]) -> Data | None:
     findings.sort(key=lambda finding: _SEVERITIES.get(str(finding.get("severity")), len(_SEVERITIES)))
     speedup = cast(Data, report.get("timing") or {}).get("speedup")
     provenance = cast(Data, report.get("provenance") or {})
+    gaps = cast(list[Any], report.get("gaps") or view.gaps)
+    unused = cast(list[Any], provenance.get("unused") or [])
     return {
         "answer_html": markdown.to_html(answer[:LONGEST_ANSWER], links),
         "answer_cut": len(answer) > LONGEST_ANSWER,
         "confidence": report.get("confidence"),
-        "gaps": cast(list[Any], report.get("gaps") or view.gaps)[:200],
+        "gaps": gaps[:200],
+        "gaps_number": len(gaps),
         "contradictions": cast(list[Any], report.get("contradictions") or view.contradictions)[:200],
         "problems": cast(list[Any], provenance.get("problems") or [])[:200],
+        "unused": unused[:200],
+        "unused_number": len(unused),
         "findings": findings[:MOST_FINDINGS],
         "findings_number": len(findings),
         "notes": cast(list[Any], report.get("notes") or [])[:100],

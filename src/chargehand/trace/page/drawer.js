@@ -22,9 +22,9 @@ export function drawer(source, close) {
         h("h2", {}, task.id), h("span", { class: "quiet" }, task.worker),
         h("button", { type: "button", class: "close", "aria-label": "Close", onclick: close }, "✕")),
       h("p", { class: "quiet" }, [
-        task.started === null ? "" : duration(task.seconds), task.tokens ? `${count(task.tokens)} tokens` : "",
+        task.started === null ? "" : `${duration(task.seconds)} at work`, task.tokens ? `${count(task.tokens)} tokens` : "",
         task.tokens ? `cost ${money(task.usd)}` : "", several(task.attempts.length, "attempt"), task.reused ? "reused from an earlier run" : "",
-      ].filter(Boolean).join(" · ")),
+      ].filter(Boolean).map((each) => each.replaceAll(" ", "\u00a0")).join(" · ")),
       task.doing ? h("p", { class: "doing" }, `Now: ${task.doing}`) : null);
     if (isNew) {
       fill(body, h("p", { class: "quiet" }, "Reading the record …"));
@@ -69,7 +69,7 @@ export function drawer(source, close) {
 
   function result(outcome, state) {
     const error = outcome.error ? `${outcome.error.kind}: ${outcome.error.message}` : "";
-    const escalation = outcome.escalation ? `${outcome.escalation.reason}: ${outcome.escalation.message}` : "";
+    const escalation = outcome.escalation ? `${outcome.escalation.reason.replaceAll("_", " ")}: ${outcome.escalation.message}` : "";
     return [
       block("Error", error), block("Escalated", escalation),
       outcome.because?.length ? field("Because of", outcome.because.map((id) => [taskLink(id), " "])) : null,

@@ -4,7 +4,7 @@ import { GLYPHS, cut, duration } from "./words.js";
 
 const MARGIN = 8;
 // At a smaller size the names cannot be read: then the drawing is wider than the page, and scrolled.
-const READABLE = 0.6;
+const READABLE = 0.75;
 
 export function graph() {
   const box = h("div", { class: "scroll graph-box", tabindex: 0 });

@@ -1,5 +1,5 @@
 // The address of the page -> the list of runs or one run.
-import { fill, h } from "./dom.js";
+import { fill, h, withCode } from "./dom.js";
 import { brandLine, showRun } from "./run.js";
 import { showRuns } from "./runs.js";
 import { homeAddress, isLive } from "./source.js";
@@ -8,6 +8,6 @@ const main = document.querySelector("main");
 const run = location.pathname.match(/\/runs\/([^/]+)\/?$/)?.[1];
 
 (!isLive || run ? showRun(main, decodeURIComponent(run ?? "")) : showRuns(main)).catch((error) => {
-  fill(main, brandLine(), h("h1", {}, "The page could not be shown"), h("p", { class: "alert" }, error.message),
+  fill(main, brandLine(), h("h1", {}, "The page could not be shown"), h("p", { class: "alert" }, withCode(error.message)),
     isLive ? h("p", {}, h("a", { href: homeAddress }, "All runs")) : null);
 });

@@ -100,12 +100,13 @@ function schemaFields(schema) {
 
 /** The plan as a table, with the last paragraph of the prompt: what running it takes. */
 function planTable(plan, prompt, request) {
+  const isOrdered = plan.tasks.some((task) => task.depends_on?.length);
   return [
     plan.goal === request ? null : h("p", { class: "goal" }, plan.goal),
     h("div", { class: `scroll${plan.tasks.length > SHORT_PLAN ? " tall" : ""}` }, h("table", { class: "task-table" },
-      h("thead", {}, h("tr", {}, ["Task", "Worker", "Instruction", "After"].map((each) => h("th", { scope: "col" }, each)))),
+      h("thead", {}, h("tr", {}, ["Task", "Worker", "Instruction", ...(isOrdered ? ["After"] : [])].map((each) => h("th", { scope: "col" }, each)))),
       h("tbody", {}, plan.tasks.map((task) => h("tr", {}, h("td", {}, task.id), h("td", {}, task.worker), h("td", {}, task.instruction),
-        h("td", {}, (task.depends_on ?? []).join(", "))))))),
+        isOrdered ? h("td", {}, (task.depends_on ?? []).join(", ")) : null))))),
     h("p", { class: "quiet" }, prompt.trimEnd().split("\n\n").at(-1)),
   ];
 }

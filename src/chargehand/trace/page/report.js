@@ -3,10 +3,15 @@ import { h, prose, withCode } from "./dom.js";
 import { count, duration, isEnded, money, pretty, several } from "./words.js";
 
 const SHORT_LIST = 3;
+// Tasks named for one gap, or for what an answer does not use.
+const MOST_NAMED = 20;
 // Characters of HTML. A longer answer is cut off by height, so that the tasks below it are in reach.
 const LONG_ANSWER = 16_000;
+const LONG_FAILURE = 1_500;
 
 const section = (title, kind, ...body) => h("section", { class: kind }, h("h2", {}, title), body);
+/** Links to the first of many tasks, and how many more there are. */
+const named = (ids, number = ids.length) => [...ids.slice(0, MOST_NAMED).flatMap(task), number > MOST_NAMED ? `and ${count(number - MOST_NAMED)} more ` : null];
 const task = (id) => (id ? [h("a", { class: "cite", href: `#task/${id}` }, id), " "] : null);
 
 export function figures(state) {
@@ -19,7 +24,7 @@ export function figures(state) {
   const cards = [
     // Two large numbers do not fit on a line.
     total < 1_000 ? ["Tasks done", `${done} ${rest}`, other] : ["Tasks done", done, [rest, other].filter(Boolean).join(", ")],
-    ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × as fast as one by one` : budget.deadline_s ? `of ${duration(budget.deadline_s).replace(" 00 s", "")}` : ""],
+    ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × as fast as one by one` : budget.deadline_s ? `of ${duration(budget.deadline_s).replace(/ 00 (s|min)$/, "")}` : ""],
     ["Tokens", count(usage.tokens), [
       budget.tokens ? `of ${count(budget.tokens)}` : "",
       usage.cached_tokens ? `${Math.floor((usage.cached_tokens * 100) / usage.input_tokens)} % of the input from cache` : "",
@@ -38,8 +43,8 @@ export function answer(state, draft) {
   if (draft && state.status === "running") return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), h("pre", { class: "draft" }, draft));
   if (!isEnded(state.status)) return null;
   if (report?.answer_html) {
-    return section("Answer", "answer", folded(prose(report.answer_html), report.answer_html.length > LONG_ANSWER), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,
-      problems(report));
+    return section("Answer", `answer ${state.status}`, folded(prose(report.answer_html), report.answer_html.length > (state.status === "failed" ? LONG_FAILURE : LONG_ANSWER)), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,
+      problems(report), unused(report));
   }
   return section("Answer", "answer", h("p", { class: "quiet" }, "There is no answer on the record."));
 }
@@ -60,6 +65,10 @@ function problems(report) {
   return found.length ? foldedList(`${several(found.length, "statement")} of the answer to check`, found) : null;
 }
 
+/** Tasks that are done and that the answer does not build on. */
+const unused = ({ unused: ids = [], unused_number: number = ids.length }) =>
+  (ids.length ? foldedList(`${several(number, "result")} the answer does not use`, [named(ids, number)]) : null);
+
 const foldedList = (title, items) => h("details", { class: "folded-list" }, h("summary", {}, title), h("ul", {}, items.map((each) => h("li", {}, each))));
 
 export function findings(state) {
@@ -78,19 +87,27 @@ export function findings(state) {
 export function gaps(state) {
   const found = state.report?.gaps ?? [];
   if (!found.length) return null;
-  const item = (...same) => [same.map((gap) => task(gap.task)), withCode(same[0].reason ?? ""), same[0].impact ? [h("br"), h("span", { class: "quiet" }, String(same[0].impact))] : null];
+  const item = (...same) => {
+    const impact = same.length > 1 ? ownImpact(same[0]) : same[0].impact;
+    return [named(same.map((gap) => gap.task)), withCode(same[0].reason ?? ""), impact ? [h("br"), h("span", { class: "quiet" }, withCode(impact))] : null];
+  };
   // What was skipped follows from the others.
   const skipped = found.filter((gap) => state.tasks.get(gap.task)?.status === "skipped");
   const others = found.filter((gap) => !skipped.includes(gap));
+  const left = (state.report.gaps_number ?? found.length) - found.length;
   return section("Gaps", "alert", h("ul", {}, alike(others).map((same) => h("li", {}, item(...same)))),
-    skipped.length ? foldedList(`${several(skipped.length, "task")} skipped because of that`, skipped.map((gap) => item(gap))) : null);
+    skipped.length ? foldedList(`${several(skipped.length, "task")} skipped because of that`, skipped.map((gap) => item(gap))) : null,
+    left > 0 ? h("p", { class: "quiet" }, `${several(left, "gap")} more in the export.`) : null);
 }
+
+/** What a gap means, without the tasks that were skipped: those are listed. */
+const ownImpact = (gap) => String(gap.impact ?? "").replace(/\s*Skipped because of it: .*?\.(?=\s|$)/, "");
 
 /** Gaps that say the same of several tasks, together. */
 function alike(gaps) {
   const groups = new Map();
   for (const gap of gaps) {
-    const words = JSON.stringify([gap.reason, gap.impact]);
+    const words = JSON.stringify([gap.reason, ownImpact(gap)]);
     groups.set(words, [...(groups.get(words) ?? []), gap]);
   }
   return [...groups.values()];

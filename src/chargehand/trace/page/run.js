@@ -10,6 +10,9 @@ import { homeAddress, isLive, openRun, runAddress } from "./source.js";
 import { timeline as makeTimeline } from "./timeline.js";
 import { count, cut, moment, sentence, several, statusWords } from "./words.js";
 
+// Characters of the request that the heading has.
+const LONG_TITLE = 160;
+
 export async function showRun(main, id) {
   const source = openRun(id);
   const state = { tasks: new Map() };
@@ -165,10 +168,10 @@ function head(state, said, connected) {
     brandLine(
       h("span", { class: `pill r-${/^[a-z]+$/.test(state.status) ? state.status : "failed"}` }, statusWords(state)),
       isLive && !connected ? h("span", { class: "pill r-interrupted" }, "Not connected: trying again") : null),
-    h("h1", {}, cut(state.request || "A run without a request", 240)),
-    state.request.length > 240 ? h("details", { class: "whole" }, h("summary", {}, "The whole request"), h("p", {}, state.request)) : null,
+    h("h1", {}, state.request.length > LONG_TITLE ? cut(state.request, LONG_TITLE).replace(/\s\S*…$/, " …") : state.request || "A run without a request"),
+    state.request.length > LONG_TITLE ? h("details", { class: "whole" }, h("summary", {}, "The whole request"), h("p", {}, state.request)) : null,
     h("p", { class: "sentence" }, said),
-    h("p", { class: "facts" }, facts.flatMap((fact, index) => [index ? " · " : "", fact]).flat()),
+    h("p", { class: "facts" }, facts.flatMap((fact, index) => [index ? " · " : "", h("span", {}, fact)])),
   ];
 }
 
@@ -219,10 +222,10 @@ function workSection(timeline, graph) {
   function drawLegend() {
     const tasks = [...state.tasks.values()];
     const kinds = [
-      ["waiting", "waiting", tasks.some((task) => task.ready !== null && (task.started ?? Infinity) > task.ready)],
+      ["waiting", "waiting", tasks.some((task) => (task.ready !== null && (task.started ?? Infinity) - task.ready > state.elapsed_s / 100) || task.calls.some(([, , , , , waited]) => waited > state.elapsed_s / 100))],
       ["attempt", "attempt", tasks.some((task) => task.attempts.length)],
       ["failed", "attempt that failed", tasks.some((task) => task.attempts.some(([, , , status]) => status === "failed" || status === "escalated"))],
-      ["model", "model call", state.usage.calls > 0],
+      ["model", "model call", state.usage.calls > 0 || tasks.some((task) => task.calls.some(([kind]) => kind === "model"))],
       ["tool", "tool call", state.usage.tools > 0],
       ["critical", "critical path", state.graph?.critical.length > 1],
     ].filter(([, , is]) => is);

@@ -38,11 +38,11 @@ export async function showRuns(main) {
       if (!shown && !runs.length && !words.value && !status.value) main.querySelector(".start").open = true;
       filter.hidden = !runs.length && !words.value && !status.value;
       fill(note, runs.length ? "" : filter.hidden ? NOTHING : "No run fits.");
-      await inbox.update(runs.filter(needsPerson));
       const version = JSON.stringify(runs);
-      if (version === shown) return;
+      if (version !== shown) fill(list, runs.map(row));
       shown = version;
-      fill(list, runs.map(row));
+      // What is looked for does not change who needs a person.
+      if (!words.value && !status.value) await inbox.update(runs.filter(needsPerson));
     } catch (error) {
       note.textContent = error.message;
     }
@@ -67,6 +67,8 @@ function makeInbox() {
   const others = h("p", { class: "quiet" });
   const box = h("div", { class: "inbox", hidden: true }, title, list, others);
   const shown = new Map();
+  // How each run was listed when its questions were read: until that changes they are the same.
+  const listed = new Map();
 
   function add(run) {
     const questions = needsYou(openRun(run.run));
@@ -86,12 +88,16 @@ function makeInbox() {
         if (asked.some((run) => run.run === id)) continue;
         entry.box.remove();
         shown.delete(id);
+        listed.delete(id);
       }
       for (const run of asked) {
+        const version = JSON.stringify(run);
+        if (listed.get(run.run) === version) continue;
         const state = await openRun(run.run).state(Number.MAX_SAFE_INTEGER);
         const entry = shown.get(run.run) ?? (state.questions.length ? add(run) : null);
         entry?.questions.update(state);
         if (entry) entry.box.hidden = !state.questions.length;
+        listed.set(run.run, version);
       }
       title.textContent = `${several(waiting.length, "run")} ${waiting.length === 1 ? "needs" : "need"} you`;
       others.textContent = waiting.length > asked.length ? `${several(waiting.length - asked.length, "more run")} below.` : "";

@@ -80,10 +80,13 @@ export function timeline(open) {
 
   function groupRow(row) {
     const counts = {};
-    for (const task of row.group) counts[task.status] = (counts[task.status] ?? 0) + 1;
-    const each = Object.entries(counts);
-    const whole = each.map(([status, number]) => `${GLYPHS[status]} ${count(number)} ${status}`).join("  ");
-    const said = each.length === 1 ? whole : each.map(([status, number]) => `${GLYPHS[status]} ${count(number)}`).join("  ");
+    for (const task of row.group) {
+      const status = task.asks ? "needs you" : task.status;
+      counts[status] = (counts[status] ?? 0) + 1;
+    }
+    const each = Object.entries(counts).map(([status, number]) => [`${GLYPHS[status] ?? "◆"} `, count(number), ` ${status}`]);
+    const whole = each.map((parts) => parts.join("")).join("  ");
+    const said = each.map(([glyph, number, word], index) => [index ? "  " : "", glyph, number, each.length === 1 ? h("span", { class: "word" }, word) : ""]);
     const marks = ["done", "running", "escalated", "failed"].flatMap((status) => {
       const of = row.group.filter((task) => task.status === status && task.started !== null);
       if (!of.length) return [];
@@ -126,7 +129,7 @@ export function timeline(open) {
       if (!group) rows.push({ task });
       else if (group[0] === task) {
         rows.push({ group, id: task.id });
-        const shown = unfolded.has(task.id) ? group : group.filter((each) => each.status === "failed" || each.status === "escalated");
+        const shown = unfolded.has(task.id) ? group : group.filter((each) => each.status === "failed" || each.status === "escalated" || each.asks);
         rows.push(...shown.map((each) => ({ task: each })));
       }
     }
@@ -154,7 +157,10 @@ export function timeline(open) {
   }
 
   function drawAxis() {
-    const marks = clock.ticks(axis.clientWidth < 420 ? 2 : axis.clientWidth < 700 ? 4 : 6).map((at) => {
+    // Where there is little room, only the first and the last.
+    const isNarrow = axis.clientWidth < 420;
+    const ticks = clock.ticks(isNarrow ? 2.5 : axis.clientWidth < 700 ? 4 : 6);
+    const marks = (isNarrow ? [0, ...ticks.slice(1).slice(-1)] : ticks).map((at) => {
       const mark = h("span", {}, at === 0 ? "0" : duration(at).replace(" 00 s", "").replace(".0 s", " s"));
       mark.style.left = `${(at / clock.total) * 100}%`;
       return mark;

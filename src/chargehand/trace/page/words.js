@@ -1,7 +1,7 @@
 // Numbers and statuses -> the words people read.
 
 export const GLYPHS = {
-  done: "✓", failed: "✕", escalated: "▲", skipped: "–", running: "●", ready: "○", waiting: "○",
+  done: "✓", failed: "✕", escalated: "▲", skipped: "⊘", running: "●", ready: "○", waiting: "○",
 };
 
 export const STATUS_WORDS = {
@@ -48,8 +48,8 @@ export const several = (number, noun) => `${count(number)} ${noun}${number === 1
 /** How long ago, in the largest unit. */
 export function age(seconds) {
   if (seconds < 60) return "just now";
-  if (seconds < 3600) return `${several(Math.floor(seconds / 60), "minute")} ago`;
-  if (seconds < 86400) return `${several(Math.floor(seconds / 3600), "hour")} ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ago`;
   return `${several(Math.floor(seconds / 86400), "day")} ago`;
 }
 
@@ -88,7 +88,7 @@ export function sentence(state) {
   const running = counts.running ?? 0;
   const failed = (counts.failed ?? 0) + (counts.escalated ?? 0);
   const of = `${count(done)} of ${several(tasks.size, "task")} done`;
-  const wrong = ["failed", "escalated"].filter((status) => counts[status]).map((status) => `, ${count(counts[status])} ${status}`).join("");
+  const wrong = ["failed", "escalated", "skipped"].filter((status) => counts[status]).map((status) => `, ${count(counts[status])} ${status}`).join("");
   switch (state.status) {
     case "running":
       if (!tasks.size) return "The planner is making a plan.";
@@ -107,7 +107,7 @@ export function sentence(state) {
     case "complete":
       return tasks.size === 1 ? "Everything asked for is in the answer." : `Everything asked for is in the answer; ${of}.`;
     case "partial":
-      return `${state.report?.gaps?.length ? "The answer has gaps" : state.report?.problems?.length ? "The answer has statements to check" : "The answer is not whole"}; ${of}${wrong}.`;
+      return `${state.report?.gaps?.length ? "The answer has gaps" : state.report?.problems?.length ? "The answer has statements to check" : state.report?.unused_number ? `The answer does not use ${several(state.report.unused_number, "result")}` : "The answer is not whole"}; ${of}${wrong}.`;
     case "failed":
       return `There is no answer; ${of}${wrong}.`;
     case "cancelled":
