@@ -61,7 +61,7 @@ SLOW = (
     "tests/tools/test_query_data.py",
 )
 # For `make check`: a quarter of the examples, where a test does not say how many.
-settings.register_profile("check", max_examples=25)
+settings.register_profile("check", max_examples=25, deadline=None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -41,6 +42,7 @@ def find_targets(project: Project, evidence: KnownTests) -> tuple[list[UntestedF
     for module in project.modules:
         if module.name not in project.wanted:
             continue
+        lines = list(io.StringIO(module.source, newline=""))  # ends lines where Python does
         for owner, node in functions(module.tree):
             if not _is_public(owner, node):
                 continue
@@ -51,7 +53,7 @@ def find_targets(project: Project, evidence: KnownTests) -> tuple[list[UntestedF
                 done = evidence.method_is_tested(module.path, f"{module.name}.{owner.name}", node.name, body)
             tested += done
             if not done:
-                targets.append(_target(module, owner, node))
+                targets.append(_target(module, lines, owner, node))
     return targets, tested
 
 
@@ -95,7 +97,7 @@ def _only_declares(node: AnyFunction) -> bool:
     return raised is not None and "NotImplementedError" in ast.unparse(raised)
 
 
-def _target(module: Module, owner: ast.ClassDef | None, node: AnyFunction) -> UntestedFunction:
+def _target(module: Module, lines: Sequence[str], owner: ast.ClassDef | None, node: AnyFunction) -> UntestedFunction:
     kind: Kind = "function"
     if owner is not None:
         marks = decorators(node)
@@ -107,6 +109,13 @@ def _target(module: Module, owner: ast.ClassDef | None, node: AnyFunction) -> Un
         line=node.lineno,
         end_line=node.end_lineno or node.lineno,
         kind=kind,
-        source=ast.get_source_segment(module.source, node) or "",
+        source=_source(lines, node),
         awaits=isinstance(node, ast.AsyncFunctionDef),
     )
+
+
+def _source(lines: Sequence[str], node: AnyFunction) -> str:
+    """As `ast.get_source_segment` gives it, which splits the whole file into lines for each function."""
+    *before, last = lines[node.lineno - 1 : node.end_lineno]
+    text = "".join([*before, last.encode()[: node.end_col_offset].decode()])
+    return text[node.col_offset :]  # only blanks are cut off, which are one byte each

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from chargehand.apps.testgen.dangerous_names import danger_of_call, danger_of_name
@@ -51,6 +51,10 @@ class Reach:
         self._imports: dict[str, dict[str, str]] = {}
         # Name of a method -> all methods of the project that have it.
         self._methods: dict[str, list[str]] = {}
+        # By name of a function, once it was asked for: most functions are reached from many others.
+        self._dangers: dict[str, Danger | None] = {}
+        self._mentioned: dict[str, list[str]] = {}
+        self._used: dict[str, list[str]] = {}
         for module in modules:
             package = module.path.endswith("__init__.py")
             known = imports([module.tree], module.name, package=package)
@@ -75,12 +79,11 @@ class Reach:
         waiting: list[tuple[str, tuple[str, ...]]] = [(name, ()), *((maker, (_last(maker),)) for maker in makers)]
         seen = {name, *makers}
         for at, way in waiting:  # grows while it is walked
-            function = self._functions.get(at)
-            if function is None:
+            if at not in self._functions:
                 continue
-            if (found := self._own_danger(function, way)) is not None:
-                return found
-            for used in [*self._mentions(function), *self._maybe_used(function)]:
+            if (found := self._own_danger(at)) is not None:
+                return replace(found, through=way)
+            for used in self._uses(at):
                 if used not in seen:
                     seen.add(used)
                     waiting.append((used, (*way, _last(used))))
@@ -89,7 +92,7 @@ class Reach:
     def raises(self, name: str) -> list[str]:
         """Exceptions that the function or what it uses raises by name, or promises to in its docstring."""
         found: dict[str, None] = {}
-        waiting = [name]
+        waiting, seen = [name], {name}
         for at in waiting:  # grows while it is walked
             if (function := self._functions.get(at)) is None:
                 continue
@@ -98,10 +101,30 @@ class Reach:
                 called = raised.func if isinstance(raised, ast.Call) else raised
                 if called is not None and (exception := dotted_name(called, self._imports[function.module.name])):
                     found[self._exports.origin(exception)] = None
-            waiting += [used for used in self._mentions(function) if used not in waiting]
+            new = [used for used in dict.fromkeys(self._mentions(at)) if used not in seen]
+            seen.update(new)
+            waiting += new
         return list(found)
 
-    def _own_danger(self, function: _Function, way: tuple[str, ...]) -> Danger | None:
+    def _own_danger(self, name: str) -> Danger | None:
+        """The danger in the function itself."""
+        if name not in self._dangers:
+            self._dangers[name] = self._find_danger(self._functions[name])
+        return self._dangers[name]
+
+    def _uses(self, name: str) -> list[str]:
+        """Functions of the project that it may use."""
+        if name not in self._used:
+            self._used[name] = list(dict.fromkeys([*self._mentions(name), *self._maybe_used(self._functions[name])]))
+        return self._used[name]
+
+    def _mentions(self, name: str) -> list[str]:
+        """Functions of the project that it names."""
+        if name not in self._mentioned:
+            self._mentioned[name] = self._find_mentions(self._functions[name])
+        return self._mentioned[name]
+
+    def _find_danger(self, function: _Function) -> Danger | None:
         known = self._known_names(function)
         kinds, local = Kinds(function.node, known, self._exports), _bound_names(function.node)
         nodes = list(ast.walk(function.node))
@@ -115,7 +138,7 @@ class Reach:
                 reached = danger_of_name(node, known, local)
             if reached is not None:
                 line = cast("ast.expr", node).lineno
-                return Danger(reached[0], reached[1], function.module.path, line, way)
+                return Danger(reached[0], reached[1], function.module.path, line)
         return None
 
     def _is_ours(self, node: ast.expr, kinds: Kinds, function: _Function) -> bool:
@@ -133,7 +156,7 @@ class Reach:
         package = module.path.endswith("__init__.py")
         return {**self._imports[module.name], **imports([function.node], module.name, package=package)}
 
-    def _mentions(self, function: _Function) -> list[str]:
+    def _find_mentions(self, function: _Function) -> list[str]:
         """Functions of the project that this one names, directly or by `self`; a class counts as its constructor."""
         known, found = self._known_names(function), list[str]()
         local = _bound_names(function.node)

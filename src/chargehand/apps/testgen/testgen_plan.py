@@ -76,10 +76,11 @@ def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuiteP
         jobs: dict[str, JSON] = {}
         modelled: dict[str, JSON] = {}
         looked_at = {"root": str(project.root), "files": needs[name]}
+        found_marks = marks(by_name[name])
         for number, target in enumerate(found.targets, 1):
             if target.module != name:
                 continue
-            job = _job(target, found.raises[target.full_name], by_name[name]).to_json()
+            job = _job(target, found.raises[target.full_name], found_marks).to_json()
             if not target.awaits:
                 jobs[f"t{number}"] = job
                 tasks.append(
@@ -126,7 +127,7 @@ def _skip_to_json(skip: Skip) -> dict[str, JSON]:
     return {"path": skip.path, "line": skip.line, "name": skip.name, "why": skip.why}
 
 
-def _job(target: UntestedFunction, raises: Sequence[str], module: Module) -> GhostwriteJob:
+def _job(target: UntestedFunction, raises: Sequence[str], marks: tuple[str, ...]) -> GhostwriteJob:
     return GhostwriteJob(
         module=target.module,
         name=target.name,
@@ -135,7 +136,7 @@ def _job(target: UntestedFunction, raises: Sequence[str], module: Module) -> Gho
         line=target.line,
         end_line=target.end_line,
         raises=tuple(raises),
-        marks=marks(module),
+        marks=marks,
     )
 
 
