@@ -67,7 +67,7 @@ class Look:
     @property
     def small(self) -> bool:
         """Whether it takes no longer than starting it does."""
-        return len(self.missing) <= FEW
+        return self.analyzer.per_file and len(self.missing) <= FEW
 
     def result(self, fresh: AnalysisResult | None = None) -> AnalysisResult:
         """What is known and what was found now, as one."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any, Generic, Protocol, TypeVar
 
 from chargehand.engine.local.admission import Admission
@@ -321,6 +321,16 @@ class AnalysisHandler:
             return None
         return result.model_copy(update={"reused": result.files, "seconds": 0.0, "waiting_s": 0.0})
 
+    @asynccontextmanager
+    async def _core(self, task: str | None) -> AsyncGenerator[None]:
+        """One of the cores, in the order of the slots."""
+        cores = self._resources.cores
+        await cores.acquire(self._slots.order(task))
+        try:
+            yield
+        finally:
+            cores.release()
+
     async def perform(self, site: Site, effect: Analysis, on_text: OnText) -> AnalysisResult:
         look = await self._resources.look(effect)
         if isinstance(look, Fault):
@@ -332,7 +342,7 @@ class AnalysisHandler:
             return await self._record.finish(site, effect, result)
         waited, loop = Waited(), asyncio.get_running_loop()
         began = loop.time()
-        async with nullcontext() if look.small else self._resources.cores:
+        async with nullcontext() if look.small else self._core(site.task):
             waited.seconds = loop.time() - began
             await self._slots.take(site.task, waited)
             began = loop.time()

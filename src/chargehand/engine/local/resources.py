@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from chargehand.limits import ProviderLimits
+from chargehand.limits import Gate, ProviderLimits
 from chargehand.models import Attribution
 from chargehand.models.prices import Price
 from chargehand.models.provider_settings import Silence
@@ -56,7 +56,7 @@ class Resources:
     trace_header: Callable[[str], str | None] | None = None
     # An analysis is work for a whole core. One more than there are may be under way, so that no core is idle while
     # another starts its tool or is put on the record.
-    cores: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore((os.cpu_count() or 1) + 1))
+    cores: Gate = field(default_factory=lambda: Gate((os.cpu_count() or 1) + 1))
 
     async def model(
         self, effect: ModelCall, max_output: int, attribution: Attribution, on_text: Callable[[str], None] | None
