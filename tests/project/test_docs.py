@@ -73,6 +73,12 @@ OTHER_WORDS = {
     "CONTRIBUTING.md": {path.stem for path in (ROOT / "tests").rglob("*.py")},
     "docs/how-to/serve.md": {"StateDirectory", "http_host"},
     "docs/reference/tools.md": {"north_sales"},
+    "docs/explanation/test-generation-quality.md": {
+        "add_path",
+        "normalize_authority",
+        "normalize_scheme",
+        "split_authority",
+    },
 }
 
 
