@@ -272,7 +272,7 @@ def shoot(page: Page, look: Look, name: str, width: int) -> None:
 
 def take_packed(browser: Browser, server: ServerProcess, runs: dict[str, str], wanted: list[str]) -> None:
     file = LOOKS / "packed.html"
-    file.write_bytes(server.client.get(f"/api/v1/runs/{runs['partial']}/trace?format=html").body)
+    file.write_bytes(server.client.get(f"/api/v1/runs/{runs['demo']}/trace?format=html").body)
     take(browser, server, Look("packed", ""), wanted, own=file.as_uri())
 
 
@@ -286,7 +286,7 @@ def take_disconnected(browser: Browser, server: ServerProcess, runs: dict[str, s
             if not wanted or any(word in name for word in wanted):
                 pages[name] = page = open_page(browser, width, scheme, HEADERS)
                 page.goto(f"http://127.0.0.1:{server.port}/runs/{runs[f'running-{number}']}")
-                page.wait_for_selector(".figures")
+                page.wait_for_selector(".pill.r-running")
         if pages:
             server.kill()
             for name, page in pages.items():

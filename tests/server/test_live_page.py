@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from chargehand.testing import ScriptedModel
+from chargehand.trace.markdown import to_html
 from tests.pace import PATIENCE_S
 from tests.server.serving import ANSWERS, PLAN, TOKEN, Client, make_supervisor, serving
 from tests.trace.browser import browser, needs_chromium, open_window, serious_violations
@@ -117,6 +119,54 @@ def test_the_page_of_a_run_that_is_not_there_says_so(client: Client, browser: Br
     page.get_by_role("link", name="All runs").click()
     page.wait_for_selector(".runs .run")
     page.close()
+
+
+DRAFT = """\
+## What to do
+
+**Oslo** suits *six* people [a, b]; set `limit`
+before that [nobody].
+
+| City | Rent |
+|---|---|
+| Oslo [a] | 21,000 kr |
+
+- one [b]
+- two
+
+1. first
+2. second
+
+> Wages are alike.
+
+```
+x = [a]
+```
+"""
+
+
+def test_an_answer_that_is_being_written_looks_as_it_will_when_it_is_there(client: Client, browser: Browser) -> None:
+    """The elements of the finished answer; however much of it is there, nothing in it is markup."""
+    own = f"http://127.0.0.1:{client.port}/"
+    window = open_window(browser, f"{own}?token={TOKEN}", own)
+
+    def drawn(*texts: str) -> list[str]:
+        return window.page.evaluate(
+            """async (texts) => {
+            const { draftProse } = await import(new URL("draft.js", document.querySelector("script[src]").src));
+            return texts.map((text) => draftProse(text, new Map([["a", {}], ["b", {}]])).innerHTML);
+        }""",
+            texts,
+        )
+
+    (whole,) = drawn(DRAFT)
+    assert re.sub(r"\n", "", whole) == re.sub(r"\n", "", to_html(DRAFT, {"a": "task/a", "b": "task/b"}))
+    parts = drawn(*(DRAFT[:end] for end in range(len(DRAFT))))
+    known = {"h3", *re.findall(r"<(\w+)", whole)}
+    for html in (*parts, *drawn(*HOSTILE)):
+        assert {*re.findall(r"<(\w+)", html)} <= known, html
+    assert window.problems == []
+    window.page.close()
 
 
 def test_a_run_that_was_cancelled_is_resumed_in_the_page(tmp_path: Path, browser: Browser) -> None:

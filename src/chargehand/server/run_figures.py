@@ -60,7 +60,8 @@ class RunFigures:
         return found
 
     def _count(self, info: RunInfo) -> Figures:
-        if info.status in FINISHED and (figures := self._from_report(info.run)) is not None:
+        over = info.status in FINISHED
+        if over and (figures := self._from_report(info.run)) is not None:
             self._open.pop(info.run, None)
             return figures
         view = self._open.setdefault(info.run, RunState())
@@ -69,6 +70,8 @@ class RunFigures:
             self._open.popitem(last=False)
         for event in self._source.events(info.run, view.seq):
             view.apply(event)
+        if over:
+            self._open.pop(info.run, None)
         planned = len(view.plan.tasks) if view.plan is not None else 0
         gaps: list[Any] = (view.report or {}).get("gaps") or view.gaps
         return _figures(
@@ -82,13 +85,16 @@ class RunFigures:
         )
 
     def _from_report(self, run: str) -> Figures | None:
-        """The figures from the last event alone; None if that event is not the end of the run."""
+        """The figures from the last event alone; None if that is not the end, or there may be tasks of nested teams."""
         last = self._source.last_event(run)
         first, body = self._body(run, 1), self._body(run, last)
-        if not isinstance(body, RunEnded) or not body.report:
+        if not isinstance(body, RunEnded) or not body.report or not isinstance(first, RunStarted):
+            return None
+        workers: list[Figures] = first.team.get("workers") or []
+        if any(worker.get("team") for worker in workers):
             return None
         report: Figures = body.report
-        budget: Figures = (first.request.get("budget") if isinstance(first, RunStarted) else None) or {}
+        budget: Figures = first.request.get("budget") or {}
         outcomes: list[Figures] = report.get("outcomes") or []
         usage: Figures = report.get("usage") or {}
         gaps: list[Any] = report.get("gaps") or []

@@ -34,7 +34,7 @@ ROOM = 8_000_000
 # Each module comes after the modules that it imports.
 MODULES = (
     "dom.js", "words.js", "source.js", "clock.js", "timeline.js", "graph.js", "actions.js", "drawer.js", "questions.js",
-    "report.js", "log.js", "run.js", "runs.js", "main.js",
+    "draft.js", "report.js", "log.js", "run.js", "runs.js", "main.js",
 )  # fmt: skip
 _IMPORT = re.compile(r'^import (?:\* as (\w+)|\{ ([^}]*) \}) from "\./([\w.]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)

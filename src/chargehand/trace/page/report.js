@@ -1,5 +1,6 @@
 // The report of a run, or what is known of it so far -> figures, answer, findings, gaps, contradictions, notes.
 import { h, prose, withCode } from "./dom.js";
+import { draftProse } from "./draft.js";
 import { count, duration, isEnded, money, pretty, several } from "./words.js";
 
 const SHORT_LIST = 3;
@@ -40,7 +41,7 @@ export function figures(state) {
 
 export function answer(state, draft) {
   const report = state.report;
-  if (draft && state.status === "running") return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), h("pre", { class: "draft" }, draft));
+  if (draft && state.status === "running") return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), draftProse(draft, state.tasks));
   if (!isEnded(state.status)) return null;
   if (report?.answer_html) {
     return section("Answer", `answer ${state.status}`, folded(prose(report.answer_html), report.answer_html.length > (state.status === "failed" ? LONG_FAILURE : LONG_ANSWER)), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,

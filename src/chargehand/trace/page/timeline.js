@@ -5,6 +5,8 @@ import { GLYPHS, count, cut, duration } from "./words.js";
 
 const ROW = 30;
 const SMALLEST_GROUP = 12;
+// Pixels that "resumed 12 times" takes.
+const ROOM_FOR_WORDS = 110;
 
 export function timeline(open) {
   let state = null;
@@ -14,7 +16,8 @@ export function timeline(open) {
   let current = -1;
   const unfolded = new Set();
   const filter = { words: "", statuses: new Set() };
-  const axis = h("div", { class: "axis", "aria-hidden": "true" });
+  const track = h("span", { class: "track" });
+  const axis = h("div", { class: "axis", "aria-hidden": "true" }, track);
   const list = virtualList(ROW, (index) => drawRow(rows[index], index), "Tasks");
   const box = h("div", { class: "timeline" }, axis, list.box);
 
@@ -165,10 +168,11 @@ export function timeline(open) {
       mark.style.left = `${(at / clock.total) * 100}%`;
       return mark;
     });
-    // Those close to each other share their words.
+    // Those close to each other share their words, so that no words cover others.
+    const room = clock.total * Math.max(1 / 8, ROOM_FOR_WORDS / (track.clientWidth || Infinity));
     const near = [];
     for (const { at, seconds } of clock.folds) {
-      if (!near.length || at - near.at(-1).at > clock.total / 8) near.push({ at, seconds: 0, resumed: 0 });
+      if (!near.length || at - near.at(-1).at > room) near.push({ at, seconds: 0, resumed: 0 });
       near.at(-1).seconds += seconds ?? 0;
       near.at(-1).resumed += seconds === null ? 1 : 0;
     }
@@ -179,7 +183,7 @@ export function timeline(open) {
       return mark;
     });
     axis.classList.toggle("with-folds", folds.length > 0);
-    fill(axis, h("span", { class: "track" }, marks, folds));
+    fill(track, marks, folds);
   }
 
   function update(newer) {
