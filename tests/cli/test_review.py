@@ -261,7 +261,7 @@ def test_the_gate_trips_on_a_finding_as_severe_as_it_says(shell: Shell, tree: Pa
     """Exit 1 with one sentence; without the finding exit 0."""
     done = shell("review", tree, "--fail-on", "critical")
     assert done.code == 1
-    assert "1 finding as severe as critical, or more" in done.complaint
+    assert "1 finding of severity critical or above" in done.complaint
     assert "sql-injection" in done.out
     (tree / "db.py").unlink()
     assert shell("review", tree, "--fail-on", "info").code == 0

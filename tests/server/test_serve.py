@@ -33,7 +33,7 @@ RUNS = "/api/v1/runs"
 # What differs between two runs of the same script.
 TIMES = {"run", "timing", "seconds", "waiting_s"}
 # What an install without extras does not have.
-EXTRAS = ("starlette", "uvicorn", "uvloop", "duckdb", "coverage", "bandit", "hypothesis", "xllamacpp")
+EXTRAS = ("anyio", "starlette", "uvicorn", "uvloop", "duckdb", "coverage", "bandit", "hypothesis", "xllamacpp")
 
 
 def test_it_answers_over_tls_with_a_certificate(tmp_path: Path) -> None:

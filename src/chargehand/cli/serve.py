@@ -69,7 +69,7 @@ def serve(
     try:
         from chargehand.server.run_server import ServeOptions, check_token, serve
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("anyio", "starlette", "uvicorn"):
             raise
         raise UsageError(
             f"`serve` needs {error.name}, which is not installed: pip install 'chargehand[serve]'"

@@ -134,7 +134,8 @@ async def answer_question(use: ToolUse, body: AnswerRun) -> Told:
         raise Refusal(
             403,
             f"Question {body.question[:80]!r} is for a person: a model answers escalations only. Tell the user to "
-            f"answer on the page, or with: chargehand answer {run} {body.question[:80]} TEXT",
+            f"answer on the page, or with: chargehand answer {run} {body.question[:80]} "
+            f"{'approve' if kind == 'plan' else 'ANSWER'}",
         )
     await server.supervisor.answer(run, body.question, body.answer, by="mcp")
     return await follow_run(use, run, LONGEST_WAIT_S)

@@ -42,7 +42,7 @@ class Review:
     def failed_gate(self) -> str | None:
         """A sentence about the findings that make the review fail; None if there are none."""
         count = 0 if self.fail_on is None else self.selection.at_least(self.fail_on)
-        return f"{several(count, 'finding')} as severe as {self.fail_on}, or more." if count else None
+        return f"{several(count, 'finding')} of severity {self.fail_on} or above." if count else None
 
 
 def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:
