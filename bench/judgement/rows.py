@@ -121,14 +121,15 @@ def summaries(trial: Trial) -> Row:
     sections = [(file, title, facts) for file, each in trial.cases["facts"].items() for title, facts in each]
     for file, title, facts in _spread(sections, trial.most):
         path = trial.folder / "material" / file
-        section = _section(path.read_text(encoding="utf-8"), title)
+        text_of_file = path.read_text(encoding="utf-8")
+        section = _section(text_of_file, title)
         ask = f"Summarise the section '{title}' of {file} in two sentences."
         task = {"id": "t1", "worker": "researcher", "instruction": ask, "context": "", "depends_on": []}
         task["success_criterion"] = "Two sentences with the figures of that section, unchanged."
         plan = trial.line.folder / "plan.json"
         plan.write_text(json.dumps({"goal": ask, "tasks": [task]}), encoding="utf-8")
         got = trial.call(ask, "run", ask, "--plan", str(plan), "--with", str(path), "--json", "-q")
-        plain = trial.ask_plainly(f"{section}\n\nSummarise this in two sentences.")
+        plain = trial.ask_plainly(f"{text_of_file}\n\n{ask}")
         for of, text in ((row.team, got.answer), (row.plain, plain.text)):
             row.count(of, half_of_the_facts=_keeps(text, facts) >= 0.5, no_foreign_figure=not _foreign(text, section))
         row.team_cost.append((got.seconds, got.tokens))
