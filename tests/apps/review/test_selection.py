@@ -58,6 +58,7 @@ def test_confidence_and_baseline_leave_out(tmp_path: Path) -> None:
     assert headline(selection, 1) == (
         "1 finding in 1 file: 1 warning. Left out: 1 in the baseline, 1 of low confidence; --all shows them."
     )
+    assert headline(selection, 1, listed=True).endswith("1 of low confidence.")
 
 
 def test_the_gate_counts_what_is_as_severe_or_more(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, 
         case "md":
             return redactor.redact_delivered(report.answer)
         case "text":
-            words = headline(selection, len(review.change.files), len(gaps), sum(review.unanalysed.values()))
+            unanalysed = sum(review.unanalysed.values())
+            words = headline(selection, len(review.change.files), len(gaps), unanalysed, listed=review.all)
             missing = {"Not reviewed": gaps, "Not analysed": notes}
             shown = text(selection, review.source, words, missing, all=review.all, paint=paint, width=width)
             return redactor.redact_delivered(shown)
