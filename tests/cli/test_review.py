@@ -288,7 +288,7 @@ def test_a_second_review_looks_only_at_what_changed(shell: Shell, tree: Path) ->
     assert places(first) == places(second)
     assert calls(shell, first["run"])
     assert not calls(shell, second["run"])
-    assert any("Reused" in note for note in second["notes"])
+    assert any("Known from an earlier review" in note for note in second["notes"])
     write(tree, {"fine.py": FINE + "\n\n" + BAD})
     third = shell("review", tree, "--format", "json").json
     assert ("fine.py", 13, "sql-injection") in places(third)

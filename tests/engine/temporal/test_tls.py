@@ -85,13 +85,25 @@ async def with_tls(server: Server, own: Pair, trusted: Path) -> AsyncGenerator[s
                 await target.drain()
         target.close()
 
+    passing: set[asyncio.Task[None]] = set()
+
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner, outer = await asyncio.open_connection("127.0.0.1", server.port)
-        await asyncio.gather(copy(reader, outer), copy(inner, writer))
+        try:
+            await asyncio.gather(copy(reader, outer), copy(inner, writer))
+        finally:
+            for each in (writer, outer):
+                each.transport.abort()
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passing.add(asyncio.create_task(pass_on(reader, writer)))
 
     port = free_port()
-    async with await asyncio.start_server(pass_on, "127.0.0.1", port, ssl=context):
+    async with await asyncio.start_server(begin, "127.0.0.1", port, ssl=context):
         yield f"127.0.0.1:{port}"
+        for each in passing:
+            each.cancel()
+        await asyncio.gather(*passing, return_exceptions=True)
 
 
 def test_a_server_with_tls_is_reached_with_certificates_alone(server: Server, tmp_path: Path) -> None:
