@@ -49,7 +49,7 @@ _DEPTH = 4
 
 
 @dataclass(frozen=True)
-class Match:
+class RuleMatch:
     """A match of a rule: its lines as text, and the nodes that begin on them."""
 
     text: str
@@ -70,7 +70,7 @@ def is_minor(code: str, path: str, text: str, shapes: Shapes, first: int, last: 
     judge = _JUDGES.get(code)
     try:
         return judge is not None and judge(
-            Match(text, shapes, first, (*shapes.within(first, last), *_outside(shapes, first)))
+            RuleMatch(text, shapes, first, (*shapes.within(first, last), *_outside(shapes, first)))
         )
     except RecursionError:
         return False  # too deeply nested to judge
@@ -88,7 +88,7 @@ def _outside(shapes: Shapes, first: int) -> Iterator[ast.expr | ast.stmt]:
 # -- mistakes ----------------------------------------------------------------------------------------------------------
 
 
-def _is_only_read(match: Match) -> bool:
+def _is_only_read(match: RuleMatch) -> bool:
     """A default list that its function does not change, and that no method of its class changes as an attribute."""
     for node in match.nodes:
         arguments = match.shapes.parents.get(node)
@@ -155,7 +155,7 @@ def _changes(node: ast.AST, name: str) -> bool:
             return False
 
 
-def _is_handled(match: Match) -> bool:
+def _is_handled(match: RuleMatch) -> bool:
     """A bare `except` that does something, and does not swallow a cancellation, a failed write or a failed check."""
     for handler, attempt in match.shapes.parents.items():
         if not isinstance(handler, ast.ExceptHandler) or handler.lineno != match.first:
@@ -175,17 +175,17 @@ def _is_handled(match: Match) -> bool:
     return True
 
 
-def _is_decorated(match: Match) -> bool:
+def _is_decorated(match: RuleMatch) -> bool:
     """A decorated object is used by its decorator, even if its name is bound again later."""
     return any(isinstance(node, Function | ast.ClassDef) and node.decorator_list for node in match.nodes)
 
 
-def _reads_attribute(match: Match) -> bool:
+def _reads_attribute(match: RuleMatch) -> bool:
     """`thing.value` alone may be a property with a side effect."""
     return any(isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) for node in match.nodes)
 
 
-def _strips_one(match: Match) -> bool:
+def _strips_one(match: RuleMatch) -> bool:
     for node in match.nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr="strip" | "lstrip" | "rstrip"), args=[ast.Constant(value=str(cut))]):
@@ -195,12 +195,12 @@ def _strips_one(match: Match) -> bool:
     return False
 
 
-def _is_one_of_several(match: Match) -> bool:
+def _is_one_of_several(match: RuleMatch) -> bool:
     """`a, b = a, 0`"""
     return any(isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) for node in match.nodes)
 
 
-def _only_reads_file(match: Match) -> bool:
+def _only_reads_file(match: RuleMatch) -> bool:
     """A file that is read is closed with its last reference; one that is written may lose its end."""
     for node in match.nodes:
         match node:
@@ -215,7 +215,7 @@ def _only_reads_file(match: Match) -> bool:
 # -- security ----------------------------------------------------------------------------------------------------------
 
 
-def _is_own_code(match: Match) -> bool:
+def _is_own_code(match: RuleMatch) -> bool:
     """Code that runs once when the program starts, or with its own set of names."""
     for node in match.nodes:
         if isinstance(node, ast.Call) and last_name(node.func) in ("eval", "exec"):
@@ -223,17 +223,17 @@ def _is_own_code(match: Match) -> bool:
     return False
 
 
-def _is_checked_archive(match: Match) -> bool:
+def _is_checked_archive(match: RuleMatch) -> bool:
     """Zip files of Python cannot write outside the folder; for other archives, the members are selected."""
     return "zip" in match.text.lower() or "members" in match.text or "filter" in match.text
 
 
-def _is_no_secret(match: Match) -> bool:
+def _is_no_secret(match: RuleMatch) -> bool:
     function = next((each for node in match.nodes if (each := match.around(node))), None)
     return not SECRET.search(f"{match.text} {function.name if function else ''}")
 
 
-def _is_from_inside(match: Match) -> bool:
+def _is_from_inside(match: RuleMatch) -> bool:
     """Data of the program itself: not from a connection, and not from a file that the caller names."""
     if OUTSIDE.search(match.text):
         return False
@@ -249,7 +249,7 @@ def _opens_given(node: ast.AST, function: Function) -> bool:
             return False
 
 
-def _chooses_given(match: Match) -> bool:
+def _chooses_given(match: RuleMatch) -> bool:
     """A choice among existing values: no secret is made."""
     for node in match.nodes:
         match node:
@@ -260,7 +260,7 @@ def _chooses_given(match: Match) -> bool:
     return False
 
 
-def _is_own_command(match: Match) -> bool:
+def _is_own_command(match: RuleMatch) -> bool:
     """A shell command without a value from outside its function, or a command that the caller gives as a whole."""
     for node in match.nodes:
         if isinstance(node, ast.Call) and last_name(node.func) in _RUNS:
@@ -313,7 +313,7 @@ def _is_given(node: ast.expr, function: Function, depth: int) -> bool:
     return False
 
 
-def _has_no_value(match: Match) -> bool:
+def _has_no_value(match: RuleMatch) -> bool:
     """SQL built from names and clauses: its values are parameters, numbers or texts in the code."""
     parents = match.shapes.parents
     whole = [
@@ -331,7 +331,7 @@ def _has_no_value(match: Match) -> bool:
     return bool(whole)
 
 
-def _is_known(node: ast.expr, match: Match) -> bool:
+def _is_known(node: ast.expr, match: RuleMatch) -> bool:
     """A number by its annotation, or a setting of the program."""
     if SETTING.search(ast.unparse(node).partition(".")[0].partition("[")[0]):
         return True
@@ -343,7 +343,7 @@ def _is_known(node: ast.expr, match: Match) -> bool:
     return any(isinstance(kind, ast.Name) and kind.id in ("int", "float", "bool") for kind in kinds)
 
 
-_JUDGES: Mapping[str, Callable[[Match], bool]] = {
+_JUDGES: Mapping[str, Callable[[RuleMatch], bool]] = {
     "B005": _strips_one,
     "B006": _is_only_read,
     "B018": _reads_attribute,

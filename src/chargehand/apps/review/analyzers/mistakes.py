@@ -44,11 +44,11 @@ def _hits(source: SourceFile, tree: ast.Module) -> Iterator[Hit]:
 
 
 @dataclass
-class Scope:
+class NameScope:
     """A module, class or function: what its body binds, how often, and the functions defined in it."""
 
     node: ast.Module | ast.ClassDef | Function | ast.Lambda
-    outer: Scope | None
+    outer: NameScope | None
     outline: Outline
     bound: Counter[str] = field(default_factory=Counter[str])
     defined: dict[str, Function] = field(default_factory=dict[str, Function])
@@ -84,18 +84,18 @@ class Outline:
     """One walk through a file: its scopes, and the statements and calls that rules look at, each with its scope."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self.statements: list[tuple[ast.Call | ast.Expr | ast.For | ast.Raise, Scope]] = []
+        self.statements: list[tuple[ast.Call | ast.Expr | ast.For | ast.Raise, NameScope]] = []
         # Names that functions share, and attributes that are assigned: both may have another value later.
         self.shared: set[str] = set()
         self.stored: set[str] = set()
-        self.top = Scope(tree, None, self)
-        waiting: list[tuple[ast.AST, Scope]] = [(each, self.top) for each in tree.body]
+        self.top = NameScope(tree, None, self)
+        waiting: list[tuple[ast.AST, NameScope]] = [(each, self.top) for each in tree.body]
         while waiting:
             node, scope = waiting.pop()
             inner = self._enter(node, scope)
             waiting += [(each, inner) for each in child_nodes(node)]
 
-    def _enter(self, node: ast.AST, scope: Scope) -> Scope:
+    def _enter(self, node: ast.AST, scope: NameScope) -> NameScope:
         match node:
             case ast.Constant() | ast.Name(ctx=ast.Load()):
                 pass  # the most frequent ones, which no rule needs
@@ -113,15 +113,15 @@ class Outline:
                 scope.bound[name] += 1
                 if isinstance(node, Function):
                     scope.defined[name] = node
-                return Scope(node, scope, self)
+                return NameScope(node, scope, self)
             case ast.Lambda():
-                return Scope(node, scope, self)
+                return NameScope(node, scope, self)
             case _:
                 pass
         return scope
 
 
-def _called(call: ast.Call, scope: Scope) -> tuple[Function, int] | None:
+def _called(call: ast.Call, scope: NameScope) -> tuple[Function, int] | None:
     """The function that a call certainly means, and how many of its parameters are filled implicitly (`self`)."""
     match call.func:
         case ast.Name(id=name):
@@ -133,7 +133,7 @@ def _called(call: ast.Call, scope: Scope) -> tuple[Function, int] | None:
     return None if function is None else (function, filled)
 
 
-def misfits(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
+def misfits(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
     """A call with arguments that its function does not take, or without one that it needs."""
     if not isinstance(node, ast.Call) or (found := _called(node, scope)) is None:
         return
@@ -160,7 +160,7 @@ def misfits(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
         yield "mistakes:arguments", f"`{function.name}` is called without `{missing[0]}`, which has no default."
 
 
-def unawaited(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
+def unawaited(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
     """A coroutine that is created and never awaited."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         found = _called(node.value, scope)
@@ -183,7 +183,7 @@ def _yields(function: Function) -> bool:
     return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function))
 
 
-def _unfilled(node: ast.AST, scope: Scope) -> Iterator[tuple[str, str]]:
+def _unfilled(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
     """A text for a reader with names of variables in braces, which is neither an f-string nor given to `format`."""
     match node:
         case ast.Raise(exc=ast.Call(args=[ast.Constant(value=str(text))], keywords=[])):
