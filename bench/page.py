@@ -211,7 +211,7 @@ def measure_watchers(folder: Path) -> dict[str, Any]:
 
 
 def measure_list(folder: Path) -> dict[str, Any]:
-    """The list of 10,000 runs right after a run has ended, 20 times; the memory of the server before and after."""
+    """The list of 10,000 runs right after a run has ended, and again, 20 times; the server's memory then and before."""
     with server_process(folder, {"replies": script(0)}) as server:
         body = {"request": "Look up", "plan": plan(2, "analyst"), "tokens": 10**9}
         first = server.client.post("/api/v1/runs", body).json["run"]
@@ -232,7 +232,13 @@ def measure_list(folder: Path) -> dict[str, Any]:
             assert server.client.get("/api/v1/runs").json["runs"][0]["run"] == run
             took.append(time.monotonic() - began)
             cpu += _cpu_s(pid) - before
+        unchanged: list[float] = []
+        for _ in range(20):
+            began = time.monotonic()
+            server.client.get("/api/v1/runs")
+            unchanged.append(time.monotonic() - began)
         figures = {"median_ms": round(1000 * statistics.median(took), 1), "cpu_ms": round(1000 * cpu / 20, 1)}
+        figures["unchanged_ms"] = round(1000 * statistics.median(unchanged), 1)
         return {"runs": RUNS_LISTED, **figures, "idle_mb": idle, "then_mb": _memory_mb(pid)}
 
 
