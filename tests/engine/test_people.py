@@ -21,8 +21,8 @@ from chargehand.errors import InvalidAnswer, InvalidTeam, NoOpenQuestion, RunOwn
 from chargehand.planner.preview import preview
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
+from chargehand.runs.roster import roster
 from chargehand.settings import Settings
-from chargehand.team.roster import roster
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.trace import fold

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from chargehand.planner.preview import KNOWN_PAIRS, STATEMENTS, preview
+from chargehand.runs.roster import roster
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
-from chargehand.team.roster import roster
 from chargehand.values.request import Request
 from tests.flows import task, tasks
 

@@ -369,7 +369,7 @@ def test_a_run_is_paused_and_continued_over_http(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_run_that_waits_for_a_provider_continues_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It needs no person, takes no other run's place, and is continued when the time has come."""
-    for limit in ("team.roster.PATIENCE_S", "engine.local.quota_waits.SHORT_PAUSE_S"):
+    for limit in ("runs.roster.PATIENCE_S", "engine.local.quota_waits.SHORT_PAUSE_S"):
         monkeypatch.setattr(f"chargehand.{limit}", 0.1)
     out = {"when": {"role": "worker", "task": "b"}, "reply": {"error": {"status": 429, "retry_after": 3}}, "times": 1}
     with serving(make_supervisor(tmp_path, ScriptedModel([out, *ANSWERS])), max_runs=1) as client:

@@ -16,10 +16,10 @@ from chargehand.models import Attribution
 from chargehand.planner.preview import preview
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay
+from chargehand.runs.roster import roster
 from chargehand.settings import Settings
 from chargehand.steps.supervisor_help import SupervisorHelp
 from chargehand.team import Worker
-from chargehand.team.roster import roster
 from chargehand.testing import run_virtual
 from chargehand.text.plan_json import read
 from chargehand.text.redaction import Redactor

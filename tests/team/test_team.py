@@ -13,9 +13,9 @@ import pytest
 
 from chargehand.errors import InvalidTeam
 from chargehand.record.trusted_folders import TrustRegistry
+from chargehand.runs.roster import roster
 from chargehand.settings import Limits, ModelSettings, RoleModel, Settings
 from chargehand.team import Example, Team, Worker, load, shipped_teams, stored_tools
-from chargehand.team.roster import roster
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.budget import Budget
 from chargehand.values.plan import Problem, errors_in

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from chargehand import Team, Worker
+from chargehand.runs.roster import roster
 from chargehand.settings import Settings
-from chargehand.team.roster import roster
 from chargehand.tools import BUILTIN, ToolContext, call
 from chargehand.tools.proxies import proxy_for
 from chargehand.tools.web_search import BRAVE, TAVILY, searching

@@ -11,9 +11,9 @@ from chargehand import tool
 from chargehand.errors import InvalidPlan
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryStore
+from chargehand.runs.roster import factory
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
-from chargehand.team.roster import factory
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolRequest
 from chargehand.values.plan import Plan, WorkerSpec

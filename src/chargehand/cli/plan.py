@@ -36,9 +36,9 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.models.supervisor_models import SupervisorModel
     from chargehand.planner.before_spending import material_warnings, plain_call_hint
     from chargehand.planner.preview import ceiling_of, preview
+    from chargehand.runs.roster import roster
     from chargehand.runs.single_call import prefers_one_call
     from chargehand.runs.supervisor import materials
-    from chargehand.team.roster import roster
     from chargehand.trace.number_text import several
     from chargehand.values.request import Request
 

@@ -114,7 +114,7 @@ def serve(
     if not dev:
         serve(supervisor, options, announce)
         return
-    from chargehand.runs.temporal.dev_worker import dev_worker
+    from chargehand.runs.temporal_dev_worker import dev_worker
 
     with dev_worker(supervisor, out.say):
         serve(supervisor, options, announce)

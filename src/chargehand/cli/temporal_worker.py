@@ -42,7 +42,7 @@ def worker(
     from chargehand.errors import UsageError
 
     try:
-        from chargehand.runs.temporal.fleet_worker import WorkerOptions, run_worker
+        from chargehand.runs.temporal_fleet_worker import WorkerOptions, run_worker
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "temporalio":
             raise

@@ -12,10 +12,10 @@ from pathlib import Path
 from chargehand import __version__
 from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import SupervisorModel
+from chargehand.runs.roster import supervisor_model
 from chargehand.runs.single_call import single_team
 from chargehand.settings import ModelChoice, Settings
 from chargehand.team import Team
-from chargehand.team.roster import supervisor_model
 from chargehand.values.plan import Tier
 from chargehand.values.role import Role
 

@@ -11,11 +11,11 @@ from chargehand.engine.engine_session import Fork, Prior
 from chargehand.engine.port import Engine
 from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import RoleName, SupervisorModels
+from chargehand.runs.roster import factory, roster, supervisor_model
 from chargehand.settings import Limits, ModelChoice, Settings
 from chargehand.steps.run_steps import RunSteps
 from chargehand.synthesizer import OnDraft, Validate
 from chargehand.team import Team
-from chargehand.team.roster import factory, roster, supervisor_model
 from chargehand.tools import BUILTIN, Tool
 from chargehand.values.budget import Budget
 from chargehand.values.estimate import PastRun

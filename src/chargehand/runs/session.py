@@ -39,12 +39,12 @@ from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import SUPERVISOR_ROLES, RunJob, make_steps, role_models, run_steps, tools_of
 from chargehand.runs.record_in_thread import in_thread
 from chargehand.runs.report_from_record import estimate_notes, unfinished_report
+from chargehand.runs.roster import TIERS
 from chargehand.settings import Limits, Settings
 from chargehand.settings.settings import OtelSettings
 from chargehand.steps.run_steps import RunSteps
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team
-from chargehand.team.roster import TIERS
 from chargehand.text.plan_json import parse
 from chargehand.tools import ToolContext
 from chargehand.values.base import JSON

@@ -28,8 +28,8 @@ from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record, remote_record
+from chargehand.runs.roster import supervisor_model
 from chargehand.synthesizer import OnDraft
-from chargehand.team.roster import supervisor_model
 from chargehand.text.json_schema import problems_in
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON

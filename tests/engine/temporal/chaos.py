@@ -36,7 +36,7 @@ from tests.simulation.world import idempotency_key
 WARM = (
     "chargehand.cli.temporal_worker",
     "chargehand.cli.answer",
-    "chargehand.runs.temporal.fleet_worker",
+    "chargehand.runs.temporal_fleet_worker",
     "chargehand.runs.temporal.start_or_resume",
     "chargehand.runs.temporal.all_runs",
     "obstore.store",

@@ -21,9 +21,9 @@ from chargehand.errors import StoreUnreachable, UsageError
 from chargehand.models import Attribution
 from chargehand.models.provider_settings import Provider
 from chargehand.runs.temporal.client import WorkflowFailed, follow_run
-from chargehand.runs.temporal.fleet_worker import _part_of_limits  # pyright: ignore[reportPrivateUsage]
 from chargehand.runs.temporal.stored_run import team_queue
 from chargehand.runs.temporal.worker_health import WorkerHealth, answer_health
+from chargehand.runs.temporal_fleet_worker import _part_of_limits  # pyright: ignore[reportPrivateUsage]
 from chargehand.settings.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.values.effect import ModelCall

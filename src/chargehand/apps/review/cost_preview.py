@@ -5,8 +5,8 @@ from __future__ import annotations
 from chargehand.apps.review.model_readers import INTENT, READERS
 from chargehand.apps.review.reading_plan import ReadingPlan
 from chargehand.planner.preview import preview
+from chargehand.runs.roster import roster
 from chargehand.runs.supervisor import Supervisor
-from chargehand.team.roster import roster
 from chargehand.trace.number_text import several
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
