@@ -302,6 +302,17 @@ def test_the_list_is_newest_first_and_can_be_cut(home: Home) -> None:
     assert [info.run for info in home.runs(2)] == ["b", "a"]
 
 
+@pytest.mark.parametrize(
+    "name", [".sqlite", "a b.sqlite", "a.sqlite.sqlite", "a.sqlite\n", "-a.sqlite", "a.sqlite-wal", "a.lock", "asqlite"]
+)
+def test_a_file_that_is_not_named_like_a_record_is_not_a_run(home: Home, name: str) -> None:
+    """Neither before the runs are in the index, nor after."""
+    run = finished(home, "b")
+    (home.path / "runs" / name).touch()
+    for _ in range(2):
+        assert [info.run for info in home.runs()] == [run]
+
+
 def test_cancelling_is_a_marker_any_process_can_set(home: Home) -> None:
     """The wish to cancel is seen through another handle, until cleared; clearing twice is fine."""
     finished(home, "a")

@@ -209,6 +209,7 @@ def test_a_page_of_the_list_continues_where_the_one_before_ended(tmp_path: Path)
     assert found == [f"r{n}" for n in range(9, -1, -1)]
     assert [info.run for info in runs.find(RunsQuery(limit=2, before="r55"))[0]] == ["r5", "r4"]
     assert [info.run for info in runs.find(RunsQuery(limit=2, needs_you="true"))[0]] == ["r2", "r9"]
+    assert [info.run for info in runs.find(RunsQuery(limit=2))[0]] == ["r9", "r8"]
     assert [info.run for info in runs.find(RunsQuery(q="NUMBER 7"))[0]] == ["r7"]
     assert [info.run for info in runs.find(RunsQuery(status="waiting"))[0]] == ["r2"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -188,16 +188,16 @@ class Home:
     def runs(self, limit: int | None = None) -> list[RunInfo]:
         """Runs, newest first, from the index, which is repaired from the records where it is out of date."""
         known = self._index.load()
-        ids = self._ids()
+        ids = self._ids(known.keys())
         if gone := known.keys() - ids:
             known = self._index.load(all_again=True)
         died = [run for run, info in known.items() if info.status == "running" and self._has_died(info)]
-        refolded, unreadable = self._fold([*(ids - known.keys()), *ids.intersection(died)])
+        # Oldest first, as lines are entered when runs end: what is nearly in order is sorted fast.
+        refolded, unreadable = self._fold(sorted(ids - known.keys() | ids.intersection(died)))
         if refolded or gone:
             # A home that cannot be written to is still listed; the next process that can write repairs the index.
             self._index.put(refolded.values(), gone)
         lines = known | refolded | unreadable
-        # The lines are already nearly in this order, which makes sorting fast.
         listed = [info for run, info in lines.items() if run in ids] if gone else list(lines.values())
         listed.sort(key=_AGE, reverse=True)
         return [self._as_it_is(info) if info.status == "interrupted" else info for info in listed[:limit]]
@@ -307,14 +307,17 @@ class Home:
             )
         return record
 
-    def _ids(self) -> set[str]:
+    def _ids(self, known: Set[str] = frozenset()) -> set[str]:
+        """The runs that have a record. The names of `known` runs are not checked again: there may be ten thousand."""
         with storage(self._runs):
             try:
                 names = os.listdir(self._runs)
             except (FileNotFoundError, NotADirectoryError):
                 return set()
-        ids = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
-        return {run for run in ids if _RUN.fullmatch(run)}
+        # As one text, because a look at each name takes three times as long. No name contains a slash.
+        *ends, _ = "/".join([*names, ""]).split(f"{SUFFIX}/")
+        ids = {end.rpartition("/")[2] for end in ends}
+        return ids.difference([name for name in ids - known if not _RUN.fullmatch(name)])
 
     def _fold(self, runs: list[str]) -> tuple[dict[str, RunInfo], dict[str, RunInfo]]:
         """The lines of runs, from their records; and, separately, the lines of records that cannot be read now."""

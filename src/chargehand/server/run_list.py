@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -49,25 +48,24 @@ class RunList:
 
     def find(self, query: RunsQuery) -> tuple[list[RunInfo], bool]:
         """A page of runs, and whether there are more after it."""
-        listed = list(self._select(query))
+        listed = self._select(query)
         if query.needs_you == "true":
-            listed.sort(key=lambda info: not self.needs_person(info))
+            listed = sorted(listed, key=lambda info: not self.needs_person(info))
         start = 0
         if query.before is not None:
             start = _position_after(listed, query.before)
         page = listed[start : start + query.limit]
         return page, len(listed) > start + query.limit
 
-    def _select(self, query: RunsQuery) -> Iterator[RunInfo]:
-        words = (query.q or "").casefold().split()
-        for info in self.load():
-            if query.status is not None and info.status != query.status:
-                continue
-            if query.team is not None and info.team != query.team:
-                continue
-            if words and not all(word in f"{info.request} {info.run} {info.team}".casefold() for word in words):
-                continue
-            yield info
+    def _select(self, query: RunsQuery) -> list[RunInfo]:
+        runs = self.load()
+        if query.status is not None:
+            runs = [info for info in runs if info.status == query.status]
+        if query.team is not None:
+            runs = [info for info in runs if info.team == query.team]
+        if words := (query.q or "").casefold().split():
+            runs = [info for info in runs if _has_words(info, words)]
+        return runs
 
     def needs_person(self, info: RunInfo) -> bool:
         """Whether the run waits for a person; one may also wait for a provider."""
@@ -84,6 +82,11 @@ class RunList:
 
     def _is_dead(self, info: RunInfo) -> bool:
         return self._source.owner(info.run) is None
+
+
+def _has_words(info: RunInfo, words: list[str]) -> bool:
+    text = f"{info.request} {info.run} {info.team}".casefold()
+    return all(word in text for word in words)
 
 
 def _position_after(listed: list[RunInfo], run: str) -> int:
