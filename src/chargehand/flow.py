@@ -82,7 +82,7 @@ class _Work:
         """
         engine, stop_at = self.engine, self.plan.stop_at
         key = f"@extend/{number}/{'whether' if draft is None else 'gaps'}"
-        if draft is None and engine.record.decided(key) is None and not worth_extending(self.heads, self.filled):
+        if draft is None and engine.record.decision(key) is None and not worth_extending(self.heads, self.filled):
             return False
         if draft is not None:
             self.to_read = draft.tokens_read

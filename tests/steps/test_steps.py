@@ -40,13 +40,13 @@ class Nothing:
 
     ended_tasks: dict[str, Head] = field(default_factory=dict[str, Head])
 
-    def decided(self, key: str) -> JSON:
+    def decision(self, key: str) -> JSON:
         return None
 
-    def ended(self, task: str) -> Head | None:
+    def end_of(self, task: str) -> Head | None:
         return self.ended_tasks.get(task)
 
-    def attempted(self, task: str, attempt: int) -> Head | None:
+    def end_of_attempt(self, task: str, attempt: int) -> Head | None:
         return None
 
     def began(self, task: str, attempt: int | None = None) -> float | None:

@@ -55,7 +55,7 @@ def assemble(
     """
     crew = AvailableWorkers(roster, fallbacks or {}, ask, Pools(pools or {}, width))
     for name in roster:
-        crew.restore(name, engine.record.decided(out_key(name)))
+        crew.restore(name, engine.record.decision(out_key(name)))
     return crew
 
 
@@ -110,7 +110,7 @@ class _Dispatch:
         # A task that is not here had ended before this began.
         if before := [self.over[each] for each in task.depends_on if each in self.over]:
             await self._wait_for(before, task)
-        head = self.engine.record.ended(task.id)
+        head = self.engine.record.end_of(task.id)
         if head is None:
             head = self._unless_stopped(task, await self._pursue(task))
             self.engine.end_task(head)

@@ -40,7 +40,7 @@ def out_key(worker: str) -> str:
 
 @plain_class()
 class AvailableWorkers:
-    """One per dispatch. Breakers are written only by `begin`, `ended` and `restore`."""
+    """One per dispatch. Breakers are written only by `begin`, `record_end` and `restore`."""
 
     roster: Mapping[str, WorkerFacts]
     fallbacks: Mapping[str, str]

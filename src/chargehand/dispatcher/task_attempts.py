@@ -125,9 +125,9 @@ class TaskAttempts:
 
     async def _ready(self, task: Task, number: int) -> tuple[Task, Ticket | None] | Head:
         """The task for its worker, as an earlier session decided or as it is decided now; or its time is over."""
-        if (choice := self.engine.record.decided(_route(task, number))) is not None:
+        if (choice := self.engine.record.decision(_route(task, number))) is not None:
             task = task.model_copy(update={"worker": choice["worker"]})
-        if self.engine.record.attempted(task.id, number) is not None:
+        if self.engine.record.end_of_attempt(task.id, number) is not None:
             return task, None
         if task.worker in self.crew.pools:
             return await self._in_time(self._from_pool(task, number), task, number, "route")
@@ -177,7 +177,7 @@ class TaskAttempts:
 
     async def _attempt(self, task: Task, number: int, ticket: Ticket | None) -> Head | None:
         """How an attempt ended, in this session or before; None when it has not been made after all."""
-        if (earlier := self.engine.record.attempted(task.id, number)) is not None:
+        if (earlier := self.engine.record.end_of_attempt(task.id, number)) is not None:
             return earlier
         if self.bound != task.worker:
             self._unbind()

@@ -19,7 +19,7 @@ async def in_time(engine: Engine, where: str, seconds: float | None, work: Calla
     deadline takes it back.
     """
     key = f"{where}/deadline"
-    over = engine.record.decided(key) is not None
+    over = engine.record.decision(key) is not None
     if seconds is None and not over:
         return await work()
     loop = asyncio.get_running_loop()

@@ -47,7 +47,7 @@ T = TypeVar("T")
 class RunRecord(Protocol):
     """What earlier sessions of this run left. Reading it changes nothing."""
 
-    def decided(self, key: str) -> JSON:
+    def decision(self, key: str) -> JSON:
         """What an earlier session decided here; None when nothing."""
         ...
 
@@ -58,11 +58,11 @@ class RunRecord(Protocol):
         """
         ...
 
-    def ended(self, task: str) -> Head | None:
+    def end_of(self, task: str) -> Head | None:
         """How a task ended in an earlier session: it stays ended."""
         ...
 
-    def attempted(self, task: str, attempt: int) -> Head | None:
+    def end_of_attempt(self, task: str, attempt: int) -> Head | None:
         """How an unsuccessful attempt ended in an earlier session: it is not made again."""
         ...
 

@@ -42,7 +42,7 @@ class BestOf:
 
     async def work(self) -> Outcome:
         """The best outcome with the usage of all; when none is done, one with a partial result, else the first."""
-        if (known := self.engine.record.decided(self._key)) is not None and known["chosen"] is not None:
+        if (known := self.engine.record.decision(self._key)) is not None and known["chosen"] is not None:
             return await self._chosen_before(known)
         await self._all()
         good = self._good()

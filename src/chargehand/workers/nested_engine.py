@@ -156,8 +156,8 @@ class _NestedRecord:
         self._used = used
         self._began = began
 
-    def decided(self, key: str) -> JSON:
-        return self._record.decided(self._key(key))
+    def decision(self, key: str) -> JSON:
+        return self._record.decision(self._key(key))
 
     def plan(self, within: str = "") -> PlanApproved | None:
         recorded = self._record.plan(self._key(within))
@@ -165,11 +165,11 @@ class _NestedRecord:
             self._used.append(Usage.model_validate(recorded.usage or {}))
         return recorded
 
-    def ended(self, task: str) -> Head | None:
-        return self._keep(task, self._record.ended(self._key(task)))
+    def end_of(self, task: str) -> Head | None:
+        return self._keep(task, self._record.end_of(self._key(task)))
 
-    def attempted(self, task: str, attempt: int) -> Head | None:
-        return self._keep(f"{task}/{attempt}", self._record.attempted(self._key(task), attempt))
+    def end_of_attempt(self, task: str, attempt: int) -> Head | None:
+        return self._keep(f"{task}/{attempt}", self._record.end_of_attempt(self._key(task), attempt))
 
     def _keep(self, ref: str, head: Head | None) -> Head | None:
         if head is None or head.ref is None:

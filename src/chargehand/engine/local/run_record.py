@@ -30,16 +30,16 @@ class LocalRecord:
         self._urls: dict[str, None] | None = None
         self._returned: dict[str, None] = {}
 
-    def decided(self, key: str) -> JSON:
+    def decision(self, key: str) -> JSON:
         return self._replay.decisions.get(key)
 
     def plan(self, within: str = "") -> PlanApproved | None:
         return self._replay.approved_within.get(within) if within else self._replay.approved
 
-    def ended(self, task: str) -> Head | None:
+    def end_of(self, task: str) -> Head | None:
         return self._keep(task, self._replay.ended.get(task))
 
-    def attempted(self, task: str, attempt: int) -> Head | None:
+    def end_of_attempt(self, task: str, attempt: int) -> Head | None:
         ref = f"{task}/{attempt}"
         return self._keep(ref, self._replay.attempted.get(ref))
 

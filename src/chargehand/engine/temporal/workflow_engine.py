@@ -333,16 +333,16 @@ class WorkflowRecord:
     def __init__(self, recalled: Recalled) -> None:
         self._recalled = recalled
 
-    def decided(self, key: str) -> JSON:
+    def decision(self, key: str) -> JSON:
         return self._recalled.decisions.get(key)
 
     def plan(self, within: str = "") -> PlanApproved | None:
         return None
 
-    def ended(self, task: str) -> Head | None:
+    def end_of(self, task: str) -> Head | None:
         return self._recalled.ended.get(task)
 
-    def attempted(self, task: str, attempt: int) -> Head | None:
+    def end_of_attempt(self, task: str, attempt: int) -> Head | None:
         return self._recalled.attempted.get(f"{task}/{attempt}")
 
     def began(self, task: str, attempt: int | None = None) -> float | None:

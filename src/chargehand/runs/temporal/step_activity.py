@@ -381,7 +381,7 @@ class _Step:
         ):
             head = engine.outcomes.keep(refs.task, before)  # a try before this one has come so far
             return head.model_copy(update={"ref": order.key, "usage": self._last_usage(before.usage)}), True
-        head = engine.record.attempted(refs.task, refs.attempt) or await steps.run(order.key, kind, refs)
+        head = engine.record.end_of_attempt(refs.task, refs.attempt) or await steps.run(order.key, kind, refs)
         if not head.ok or not order.ends_task:
             return head, False
         usage = Usage.total([total_usage(order.used), head.usage]) if order.used else head.usage

@@ -276,12 +276,12 @@ def _values(node: ast.expr, function: Function | None, depth: int) -> Iterator[a
     if is_text(node):
         yield from (part for part in parts_of(node) if not isinstance(part, str))
     elif isinstance(node, ast.Name) and function and depth:
-        for value in _assigned(node.id, function):
+        for value in _assignments_to(node.id, function):
             if is_text(value) or isinstance(value, ast.Name):
                 yield from _values(value, function, depth - 1)
 
 
-def _assigned(name: str, function: Function) -> Iterator[ast.expr]:
+def _assignments_to(name: str, function: Function) -> Iterator[ast.expr]:
     for node in ast.walk(function):
         match node:
             case (
@@ -308,7 +308,7 @@ def _is_given(node: ast.expr, function: Function, depth: int) -> bool:
         if isinstance(each, ast.Name) and each.id not in OWN_SETTINGS:
             if each.id in parameters | loops:
                 return True
-            if depth and any(_is_given(value, function, depth - 1) for value in _assigned(each.id, function)):
+            if depth and any(_is_given(value, function, depth - 1) for value in _assignments_to(each.id, function)):
                 return True
     return False
 

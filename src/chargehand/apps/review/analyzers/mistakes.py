@@ -36,7 +36,10 @@ def _hits(source: SourceFile, tree: ast.Module) -> Iterator[Hit]:
     outline = Outline(tree)
     for node, scope in outline.statements:
         for rule, message in chain(
-            misfits(node, scope), unawaited(node, scope), _discarded(node), _unfilled(node, scope)
+            find_misfits(node, scope),
+            find_unawaited(node, scope),
+            _find_discarded_text(node),
+            _find_unfilled_text(node, scope),
         ):
             yield Hit(rule, source.path, node.lineno, message)
         if isinstance(node, ast.For):
@@ -121,7 +124,7 @@ class Outline:
         return scope
 
 
-def _called(call: ast.Call, scope: NameScope) -> tuple[Function, int] | None:
+def _find_function(call: ast.Call, scope: NameScope) -> tuple[Function, int] | None:
     """The function that a call certainly means, and how many of its parameters are filled implicitly (`self`)."""
     match call.func:
         case ast.Name(id=name):
@@ -133,9 +136,9 @@ def _called(call: ast.Call, scope: NameScope) -> tuple[Function, int] | None:
     return None if function is None else (function, filled)
 
 
-def misfits(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
+def find_misfits(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
     """A call with arguments that its function does not take, or without one that it needs."""
-    if not isinstance(node, ast.Call) or (found := _called(node, scope)) is None:
+    if not isinstance(node, ast.Call) or (found := _find_function(node, scope)) is None:
         return
     if any(isinstance(each, ast.Starred) for each in node.args) or any(each.arg is None for each in node.keywords):
         return
@@ -160,15 +163,15 @@ def misfits(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
         yield "mistakes:arguments", f"`{function.name}` is called without `{missing[0]}`, which has no default."
 
 
-def unawaited(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
+def find_unawaited(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
     """A coroutine that is created and never awaited."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        found = _called(node.value, scope)
+        found = _find_function(node.value, scope)
         if found and isinstance(found[0], ast.AsyncFunctionDef) and not _yields(found[0]):
             yield "mistakes:unawaited", f"`{found[0].name}` is a coroutine that nobody awaits: it never runs."
 
 
-def _discarded(node: ast.AST) -> Iterator[tuple[str, str]]:
+def _find_discarded_text(node: ast.AST) -> Iterator[tuple[str, str]]:
     """A new text whose value is not used."""
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
         return
@@ -183,7 +186,7 @@ def _yields(function: Function) -> bool:
     return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(function))
 
 
-def _unfilled(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
+def _find_unfilled_text(node: ast.AST, scope: NameScope) -> Iterator[tuple[str, str]]:
     """A text for a reader with names of variables in braces, which is neither an f-string nor given to `format`."""
     match node:
         case ast.Raise(exc=ast.Call(args=[ast.Constant(value=str(text))], keywords=[])):

@@ -17,7 +17,7 @@ from itertools import chain
 
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
-from chargehand.apps.review.analyzers.mistakes import Function, Outline, misfits, unawaited
+from chargehand.apps.review.analyzers.mistakes import Function, Outline, find_misfits, find_unawaited
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader
 
 # Names that show that a module creates names while it runs.
@@ -71,7 +71,7 @@ class _Modules:
         for node, scope in outline.statements:
             if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
                 continue
-            for rule, message in chain(misfits(node, scope), unawaited(node, scope)):
+            for rule, message in chain(find_misfits(node, scope), find_unawaited(node, scope)):
                 yield Hit(rule, source.path, node.lineno, message)
 
     def _find(self, path: str, node: ast.ImportFrom) -> list[_Module]:
