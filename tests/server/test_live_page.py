@@ -245,18 +245,27 @@ def test_hostile_requests_and_plans_do_nothing_in_the_list(tmp_path: Path, brows
         for poison in HOSTILE:
             task = {"id": "a", "worker": "w", "instruction": f"Do {poison}", "success_criterion": poison}
             plan = PLAN | {"goal": f"Goal {poison}", "tasks": [task]}
-            client.wait(client.start(request=poison, plan=plan, approve=True))
+            run = client.start(request=poison, plan=plan, approve=True)
+            client.wait(run)
         own = f"http://127.0.0.1:{client.port}/"
         window = open_window(browser, f"{own}?token={TOKEN}", own)
         page = window.page
+        page.set_default_timeout(PATIENCE_S * 1000)
         page.get_by_role("button", name="Older runs").click()
         page.wait_for_function("() => document.querySelectorAll('.run').length === 100")
-        assert page.locator(".inbox .question").count() == 8
+        page.wait_for_function("() => document.querySelectorAll('.inbox .question').length === 8")
         made = "script, img, iframe, object, embed, video, audio, svg, math, style, link, meta, base, template, marquee"
         assert page.locator(f"main :is({made})").count() == 0
         assert page.locator("[onerror], [onload], [onfocus], [ontoggle], [srcdoc], [style*=url]").count() == 0
         links = page.evaluate("() => [...document.links].map((each) => each.href)")
         assert all(link.startswith(own) for link in links)
+
+        # The run that is listed first needs nobody any more, so it moves behind all that do.
+        assert client.post(f"/api/v1/runs/{run}/answers/plan", {"answer": "approve"}).status == 200
+        page.wait_for_selector(f".run[href$='{run}'] .r-complete")
+        listed = page.locator(".run").evaluate_all("(rows) => rows.map((each) => each.getAttribute('href'))")
+        assert (len(listed), len(set(listed))) == (100, 100)
+        assert listed[-1].endswith(run)
         assert window.problems == []
 
 

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from chargehand.settings import Settings
 from chargehand.values.report import Report
 from chargehand.values.request import Request
 from tests.flows import TIERS, Flow
+from tests.pace import PATIENCE_S
 
 T = TypeVar("T")
 TEMPORAL = shutil.which("temporal", path=str(Path(sys.executable).parent)) or "temporal"
@@ -63,7 +65,8 @@ class Server:
             self.process.wait()
 
     async def connect(self) -> Client:
-        for _ in range(300):
+        ends = time.monotonic() + PATIENCE_S
+        while time.monotonic() < ends:
             try:
                 return await Client.connect(self.address)
             except RuntimeError:
@@ -95,7 +98,7 @@ class Fleet:
         await start_run(self.client, self.store, job, prefix)
         return run
 
-    async def report(self, run: str, seconds: float = 60.0) -> Report:
+    async def report(self, run: str, seconds: float = PATIENCE_S) -> Report:
         return await asyncio.wait_for(follow_run(self.client, self.store, run), seconds)
 
     def events(self, run: str) -> list[Event]:
@@ -103,11 +106,11 @@ class Fleet:
 
     async def until(self, run: str, kind: str, times: int = 1) -> None:
         """Until the record has so many events of a kind; it is written by another process or thread."""
-        for _ in range(1_200):
-            if sum(event.kind == kind for event in self.events(run)) >= times:
-                return
+        ends = time.monotonic() + PATIENCE_S
+        while sum(event.kind == kind for event in self.events(run)) < times:
+            if time.monotonic() > ends:
+                raise TimeoutError(f"{run} has not {times} {kind}")
             await asyncio.sleep(0.05)
-        raise TimeoutError(f"{run} has not {times} {kind}")
 
     @asynccontextmanager
     async def working(self, **options: Any) -> AsyncIterator[None]:
@@ -127,7 +130,7 @@ class Fleet:
             await work
 
 
-def run_on(server: Server, folder: Path, flow: Flow, seconds: float = 60.0) -> tuple[Report, list[Event]]:
+def run_on(server: Server, folder: Path, flow: Flow, seconds: float = PATIENCE_S) -> tuple[Report, list[Event]]:
     """One whole run with one worker."""
 
     async def work() -> tuple[Report, list[Event]]:

@@ -33,7 +33,7 @@ from tests.engine.temporal.fleet import Fleet, Server, free_port, run_on
 from tests.engine.temporal.test_orders_on_temporal import Gates
 from tests.flows import Flow, Said, by_task, task, tasks, works
 from tests.kernel import result
-from tests.pace import Timed
+from tests.pace import PATIENCE_S, Timed
 
 pytestmark = pytest.mark.xdist_group("temporal")
 
@@ -54,7 +54,9 @@ def test_a_store_that_is_away_for_a_while_loses_nothing(server: Server, tmp_path
             (tmp_path / "blobs").write_text("not a folder", encoding="utf-8")
             gates.open("a")
             with pytest.raises(StoreUnreachable):
-                await asyncio.wait_for(follow_run(fleet.client, fleet.store, run, on_event=lambda event: None), 30)
+                await asyncio.wait_for(
+                    follow_run(fleet.client, fleet.store, run, on_event=lambda event: None), PATIENCE_S
+                )
             (tmp_path / "blobs").unlink()
             (tmp_path / "away").rename(tmp_path / "blobs")
             assert (await fleet.report(run)).status == "complete"
@@ -80,7 +82,9 @@ assert store.list("runs/r1") == ["runs/r1/small"], store.list("runs/r1")
 assert store.create("runs/r1/large", b"x" * 100_000)
 assert store.get("runs/r1/large") == b"x" * 100_000
 """
-    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     assert "runs/r1/large" in done.stdout
 
@@ -115,7 +119,7 @@ def test_a_run_waits_while_the_store_is_full(server: Server, tmp_path: Path) -> 
                 assert "StoreUnreachable" in said
                 assert timed.within(30.0)
                 resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-                answer, said = running.communicate(timeout=120)
+                answer, said = running.communicate(timeout=PATIENCE_S)
                 assert (running.returncode, "RESULT-a" in answer) == (0, True), said
         finally:
             worker.kill()
@@ -135,15 +139,14 @@ def test_an_object_that_was_altered_or_removed_ends_the_run_with_its_reason(
             gates.close("c")
             run = await fleet.start()
             path = tmp_path / fleet.store.path(run, "steps", "a/1")
-            for _ in range(600):
-                if path.exists():
-                    break
-                await asyncio.sleep(0.05)
+            async with asyncio.timeout(PATIENCE_S):
+                while not path.exists():  # noqa: ASYNC110 -- a worker writes it
+                    await asyncio.sleep(0.05)
             whole = path.read_bytes()
             path.unlink() if how == "missing" else path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
             gates.open("c")
             with pytest.raises(WorkflowFailed, match="RecordDamaged"):
-                await fleet.report(run, 30)
+                await fleet.report(run)
 
     asyncio.run(work())
 
@@ -162,17 +165,19 @@ def test_a_team_that_no_worker_serves_is_said(server: Server, tmp_path: Path) ->
             said.set()
 
         following = asyncio.ensure_future(follow_run(fleet.client, fleet.store, run, say=say))
-        await asyncio.wait_for(said.wait(), 30)
+        with Timed() as timed:
+            await asyncio.wait_for(said.wait(), PATIENCE_S)
+        assert timed.within(30.0)
         assert team_queue(fleet.flow.team) in texts[0]
         async with fleet.working():
-            assert (await asyncio.wait_for(following, 60)).status == "complete"
+            assert (await asyncio.wait_for(following, PATIENCE_S)).status == "complete"
 
     asyncio.run(work())
 
 
 @pytest.mark.parametrize("wrong", ["store", "no key", "key"])
 def test_a_worker_with_another_blob_store_or_key_is_named(wrong: str, server: Server, tmp_path: Path) -> None:
-    """The command says within 30 s which worker it is, and what to set there; a right worker carries the run out."""
+    """The command says within 30 s which worker it is, and what to set there; a right one beside it ends the run."""
     (tmp_path / "own").mkdir()
     (tmp_path / "other").mkdir()
     key = None if wrong == "store" else b"key of the run"
@@ -188,12 +193,14 @@ def test_a_worker_with_another_blob_store_or_key_is_named(wrong: str, server: Se
         async with lost.working():
             run = await fleet.start()
             following = asyncio.ensure_future(follow_run(fleet.client, own, run, say=said.put_nowait))
-            text = await asyncio.wait_for(said.get(), 30)
+            with Timed() as timed:
+                text = await asyncio.wait_for(said.get(), PATIENCE_S)
+            assert timed.within(30.0)
             for part in ("OtherBlobStore", f"{os.getpid()}@", place.as_uri() if wrong == "store" else run, "key_env"):
                 assert part in text
             async with fleet.working():
-                assert (await asyncio.wait_for(following, 60)).status == "complete"
-        assert said.empty(), "each reason is said once"
+                assert (await asyncio.wait_for(following, PATIENCE_S)).status == "complete"
+        assert not any("OtherBlobStore" in said.get_nowait() for _ in range(said.qsize())), "each reason is said once"
 
     asyncio.run(work())
     assert not (tmp_path / "other" / "runs").exists(), "nothing is written where nobody reads it"
@@ -307,7 +314,7 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
             check=False,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert (done.returncode, address in done.stderr) == (2, True), done
     assert not list((home / "temporal").glob("*.json"))
@@ -332,12 +339,12 @@ def test_a_worker_process_says_how_it_is_and_drains(server: Server, tmp_path: Pa
         said += line
         if "worker of" in line:
             break
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE_S) as answer:
         state = json.load(answer)
     assert (state["status"], state["steps"]) == ("ok", 0), said
     assert state["queues"][0].startswith("ch.support@")
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(60) == 0
+    assert worker.wait(PATIENCE_S) == 0
     worker.stderr.close()
 
 
@@ -349,7 +356,9 @@ def test_a_worker_that_drains_is_not_healthy() -> None:
         async with answer_health(health, "127.0.0.1", port):
             for path, expected in (("/healthz", 503), ("/", 404)):
                 with pytest.raises(HTTPError) as refused:
-                    await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{port}{path}", timeout=30)
+                    await asyncio.to_thread(
+                        urllib.request.urlopen, f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_S
+                    )
                 with refused.value as answer:
                     assert answer.code == expected
             with pytest.raises(UsageError, match=str(port)):

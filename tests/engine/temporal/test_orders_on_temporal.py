@@ -24,6 +24,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolRequest
 from tests.engine.temporal.fleet import Fleet, Server
 from tests.flows import Flow, Said, by_task, task, tasks, texts, works
+from tests.pace import PATIENCE_S
 
 pytestmark = pytest.mark.xdist_group("temporal")
 
@@ -70,7 +71,7 @@ class Ordered:
             env={**os.environ, "CHARGEHAND_HOME": str(self.home), "CHARGEHAND_MODEL": "scripted:medium"},
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        out, err = await asyncio.wait_for(process.communicate(), 90)
+        out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
         return CommandResult(process.returncode or 0, out.decode(), err.decode())
 
     def verdicts(self) -> list[tuple[str, str]]:

@@ -32,6 +32,7 @@ from chargehand.values.step import Head
 from tests.engine.temporal.fleet import Fleet, Server, free_port
 from tests.flows import Flow, Said, task, tasks, works
 from tests.kernel import result
+from tests.pace import PATIENCE_S
 
 pytestmark = pytest.mark.xdist_group("temporal")
 CANARY = "CANARY-7f3a"
@@ -65,7 +66,7 @@ def test_a_history_holds_no_texts_and_replays_under_any_hash_seed(server: Server
     for seed in ("1", "2"):
         subprocess.run(
             [sys.executable, "-m", "tests.engine.temporal.replay_history", str(tmp_path / "history.json")],
-            env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, timeout=60,
+            env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True, timeout=PATIENCE_S,
         )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from chargehand.runs.temporal.stored_run import team_queue
 from tests.engine.temporal.fleet import Server
 from tests.engine.temporal.test_orders_on_temporal import under_way
 from tests.flows import Flow, by_task, task, tasks, works
+from tests.pace import PATIENCE_S
 
 pytestmark = pytest.mark.xdist_group("temporal")
 FILES = {
@@ -90,9 +91,9 @@ def test_a_worker_with_a_changed_workflow_leaves_a_run_alone(server: Server, tmp
             following = asyncio.ensure_future(
                 follow_run(run.fleet.client, run.fleet.store, run.run, say=said.set_result)
             )
-            assert team_queue(team) in await asyncio.wait_for(said, 60)
+            assert team_queue(team) in await asyncio.wait_for(said, PATIENCE_S)
             async with run.fleet.working():
-                assert (await asyncio.wait_for(following, 60)).status == "waiting"
+                assert (await asyncio.wait_for(following, PATIENCE_S)).status == "waiting"
                 answered = await run.command("answer", "b", "Yes, do it.")
                 assert answered.code == 0, answered
                 report = await run.fleet.report(run.run)
@@ -118,7 +119,7 @@ def test_the_same_code_at_another_place_has_the_same_queue(tmp_path: Path) -> No
     done = subprocess.run(
         [sys.executable, "-c", program, str(elsewhere)],
         env={**os.environ, "PYTHONPATH": str(copy.parent)},
-        check=True, capture_output=True, text=True, timeout=60,
+        check=True, capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     file, queue = done.stdout.split()
     assert Path(file).parent == copy

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,8 @@ ORDERS_POLL_S = 1.0
 activity.logger.activity_info_on_message = False
 # Errors that another try, here or elsewhere, may not have.
 _TRY_AGAIN = (OwnershipLost, StoreUnreachable, OtherBlobStore)
+# A worker that cannot read a run takes its steps from those that can: however often it has, the next try is soon.
+_OTHER_WORKER = timedelta(seconds=1)
 
 
 @dataclass
@@ -461,7 +464,10 @@ def _for_history(error: ChargehandError, *, final: bool) -> ApplicationError:
             said = "The log of the worker says why."
     # Benign: it is in the log already, and the library would add its own trace of the call.
     category = ApplicationErrorCategory.BENIGN
-    return ApplicationError(said, type=type(error).__name__, non_retryable=final, category=category)
+    soon = _OTHER_WORKER if isinstance(error, OtherBlobStore) else None
+    return ApplicationError(
+        said, type=type(error).__name__, non_retryable=final, category=category, next_retry_delay=soon
+    )
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

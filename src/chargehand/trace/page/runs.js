@@ -5,6 +5,9 @@ import { ask, homeAddress, openRun, post, runAddress } from "./source.js";
 import { STATUS_WORDS, age, compact, count, cut, money, several } from "./words.js";
 
 const EVERY_MS = 2000;
+// Runs that are listed at first, and that each "Older runs" adds; and the most that the server gives in one answer.
+const PAGE = 50;
+const MOST_AT_ONCE = 500;
 // Runs whose questions are shown at once.
 const MOST_ASKING = 8;
 
@@ -12,29 +15,42 @@ const NOTHING = ["No runs yet. Start one above, or in a terminal with ", h("code
 
 export async function showRuns(main) {
   let shown = "";
-  let before = null;
-  let older = [];
-  const words = h("input", { type: "search", placeholder: "Find runs", "aria-label": "Find runs", oninput: () => refresh(true) });
-  const status = h("select", { "aria-label": "Status", onchange: () => refresh(true) },
+  let wanted = PAGE;
+  let turn = 0;
+  const show = (number) => {
+    wanted = number;
+    return refresh();
+  };
+  const words = h("input", { type: "search", placeholder: "Find runs", "aria-label": "Find runs", oninput: () => show(PAGE) });
+  const status = h("select", { "aria-label": "Status", onchange: () => show(PAGE) },
     h("option", { value: "" }, "Every status"), Object.entries(STATUS_WORDS).map(([value, name]) => h("option", { value }, name)));
   const list = h("div", { class: "runs", role: "list" });
   const note = h("p", { class: "quiet", role: "status" });
-  const more = h("button", { type: "button", hidden: true, onclick: () => loadOlder() }, "Older runs");
+  const more = h("button", { type: "button", hidden: true, onclick: () => show(wanted + PAGE) }, "Older runs");
   const inbox = makeInbox();
   const filter = h("div", { class: "filter" }, words, status);
   fill(main, h("p", { class: "eyebrow" }, h("a", { class: "brand", href: homeAddress }, "chargehand")), h("h1", {}, "Runs"), inbox.box, await startForm(),
     h("section", {}, filter, list, note, more));
 
-  const query = (extra = {}) => new URLSearchParams(Object.entries({ q: words.value.trim(), status: status.value, needs_you: "true", limit: 50, ...extra })
-    .filter(([, value]) => value !== "")).toString();
+  /** The runs to show, and whether there are more. They are read together: what came, ended or was answered moves the others. */
+  async function load() {
+    const runs = new Map();
+    let before = "";
+    do {
+      const asked = { q: words.value.trim(), status: status.value, needs_you: "true", limit: Math.min(wanted - runs.size, MOST_AT_ONCE), before };
+      const found = await ask(`/runs?${new URLSearchParams(Object.entries(asked).filter(([, value]) => value !== ""))}`);
+      for (const run of found.runs) runs.set(run.run, run);
+      before = found.next;
+    } while (before && runs.size < wanted);
+    return [[...runs.values()], Boolean(before)];
+  }
 
-  async function refresh(fresh = false) {
+  async function refresh() {
+    const own = (turn += 1);
     try {
-      if (fresh) older = [];
-      const found = await ask(`/runs?${query()}`);
-      const runs = [...found.runs, ...older.filter((run) => !found.runs.some((each) => each.run === run.run))];
-      if (!older.length) before = found.next;
-      more.hidden = !before;
+      const [runs, hasMore] = await load();
+      if (own !== turn) return; // another refresh has begun, which knows what is looked for now
+      more.hidden = !hasMore;
       if (!shown && !runs.length && !words.value && !status.value) main.querySelector(".start").open = true;
       filter.hidden = !runs.length && !words.value && !status.value;
       fill(note, runs.length ? "" : filter.hidden ? NOTHING : "No run fits.");
@@ -44,20 +60,17 @@ export async function showRuns(main) {
       // What is looked for does not change who needs a person.
       if (!words.value && !status.value) await inbox.update(runs.filter(needsPerson));
     } catch (error) {
-      note.textContent = error.message;
+      if (own === turn) note.textContent = error.message;
     }
   }
 
-  async function loadOlder() {
-    const found = await ask(`/runs?${query({ before })}`);
-    older = [...older, ...found.runs];
-    before = found.next;
-    more.hidden = !before;
-    refresh();
+  async function refreshAgain() {
+    if (!document.hidden) await refresh();
+    setTimeout(refreshAgain, EVERY_MS);
   }
 
   await refresh();
-  setInterval(() => document.hidden || refresh(), EVERY_MS);
+  setTimeout(refreshAgain, EVERY_MS);
 }
 
 /** The open questions of all runs that wait for a person, each to be answered where it is. */
@@ -69,6 +82,7 @@ function makeInbox() {
   const shown = new Map();
   // How each run was listed when its questions were read: until that changes they are the same.
   const listed = new Map();
+  let updates = 0;
 
   function add(run) {
     const questions = needsYou(openRun(run.run));
@@ -83,21 +97,23 @@ function makeInbox() {
   return {
     box,
     async update(waiting) {
+      const own = (updates += 1);
       const asked = waiting.slice(0, MOST_ASKING);
+      const changed = asked.filter((run) => listed.get(run.run) !== JSON.stringify(run));
+      const states = await Promise.all(changed.map((run) => openRun(run.run).state(Number.MAX_SAFE_INTEGER)));
+      if (own !== updates) return;
       for (const [id, entry] of shown) {
         if (asked.some((run) => run.run === id)) continue;
         entry.box.remove();
         shown.delete(id);
         listed.delete(id);
       }
-      for (const run of asked) {
-        const version = JSON.stringify(run);
-        if (listed.get(run.run) === version) continue;
-        const state = await openRun(run.run).state(Number.MAX_SAFE_INTEGER);
+      for (const [index, run] of changed.entries()) {
+        const state = states[index];
         const entry = shown.get(run.run) ?? (state.questions.length ? add(run) : null);
         entry?.questions.update(state);
         if (entry) entry.box.hidden = !state.questions.length;
-        listed.set(run.run, version);
+        listed.set(run.run, JSON.stringify(run));
       }
       title.textContent = `${several(waiting.length, "run")} ${waiting.length === 1 ? "needs" : "need"} you`;
       others.textContent = waiting.length > asked.length ? `${several(waiting.length - asked.length, "more run")} below.` : "";
