@@ -155,6 +155,20 @@ def test_runs_are_found_by_id_and_by_beginning(home: Home) -> None:
         home.find("")
 
 
+def test_a_whole_id_is_found_without_reading_the_folder(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests about one run take as long in a home of ten thousand; a path is not an id."""
+    finished(home, "a")
+
+    def refuse(path: object) -> list[str]:
+        raise AssertionError(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.listdir", refuse)
+        assert home.find("a") == "a"
+    with pytest.raises(RunNotFound):
+        home.find("../runs/a")
+
+
 def test_last_is_the_newest_run_without_a_parent(home: Home) -> None:
     """`last` goes by when a run started, and passes over runs that belong to others."""
     finished(home, "a")

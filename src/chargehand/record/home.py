@@ -125,8 +125,9 @@ class Home:
 
     def has(self, run: str) -> bool:
         """Whether the record of a run is there."""
-        with storage(self._runs):
-            return self._record(run).is_file()
+        record = self._record(run)
+        with storage(record):
+            return _RUN.fullmatch(run) is not None and record.is_file()
 
     def folder(self, run: str) -> Path:
         """The run's own folder, made if it is missing."""
@@ -177,9 +178,9 @@ class Home:
             if (newest := next(tops, None)) is None:
                 raise RunNotFound(f"There are no runs in {self.path} yet. Start one with `chargehand run`.")
             return newest
-        ids = self._ids()
-        if name in ids:
+        if self.has(name):
             return name
+        ids = self._ids()
         begun = sorted(run for run in ids if name and run.startswith(name))
         if len(begun) == 1:
             return begun[0]
@@ -286,12 +287,9 @@ class Home:
         return self._runs / f"{run}{SUFFIX}"
 
     def _existing(self, run: str) -> Path:
-        record = self._record(run)
-        with storage(record):
-            there = _RUN.fullmatch(run) is not None and record.is_file()
-        if not there:
+        if not self.has(run):
             raise RunNotFound(_not_found(run, [], self._ids(), self.path))
-        return record
+        return self._record(run)
 
     def _not_emptied(self, run: str) -> Path:
         """The record, unless it is an empty file: a run that was killed before its first event left at least a page.
