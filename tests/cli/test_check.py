@@ -127,7 +127,7 @@ def test_plan_prints_a_plan_that_can_be_run_and_its_cost(shell: Shell) -> None:
     """JSON on stdout, the estimate on stderr, nothing in the home."""
     got = shell("plan", "Say it", "--model", shell.script())
     assert [each["id"] for each in got.json["tasks"]] == ["t1", "t2"]
-    assert "2 tasks, parallel" in got.err
+    assert "2 tasks, all in parallel" in got.err
     assert "cost unknown" in got.err
     assert shell("check", shell.write("plan.json", got.out)).code == 0
     assert shell("runs", "--json").json == {"runs": []}

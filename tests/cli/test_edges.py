@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from chargehand.cli.report_footer import commands
+from chargehand.values.outcome import failed
 from tests.cli.terminal import COMMAND, ROOT, Shell, finished, plan, planned, process, task
 from tests.cli.test_run import ANSWER, failing
 from tests.pace import PATIENCE_S
@@ -174,6 +176,16 @@ def test_a_run_out_of_tokens_is_advised_to_get_more(shell: Shell) -> None:
     assert "--tokens N" in got.err
     assert "--retry-failed" not in got.err
     assert "--tokens N" in shell("show", "last").out
+
+
+def test_for_a_task_that_a_person_stopped_a_restart_is_offered() -> None:
+    """No retry reaches it. What failed by itself is offered another try beside it."""
+    stopped = failed("t1", "writer", "cancelled", "A person stopped t1.").to_json()
+    broken = failed("t2", "writer", "bad_request", "Rejected.").to_json()
+    report = {"run": "r", "status": "partial", "error": None, "outcomes": [stopped]}
+    assert commands(report)[2:] == ["chargehand steer r t1 --restart"]
+    both = commands(report | {"outcomes": [stopped, broken]})[2:]
+    assert both == ["chargehand resume r --retry-failed", "chargehand steer r t1 --restart"]
 
 
 def test_a_run_out_of_time_is_advised_to_get_more(shell: Shell) -> None:

@@ -66,7 +66,7 @@ def test_on_a_terminal_a_table_of_tasks_is_drawn_and_stdout_stays_pure(shell: Sh
     assert "\x1b[" in seen
     assert "running" in seen
     assert "t2" in seen
-    assert "2/2 tasks" in seen
+    assert "2 of 2 tasks done" in seen
 
 
 def test_no_color_is_honoured(shell: Shell) -> None:
@@ -115,7 +115,7 @@ def test_a_narrow_run_shows_all_tasks() -> None:
     """Waiting ones too."""
     text = drawn(120, 8)
     assert all(f"t{n} " in text for n in range(8))
-    assert "0/8 tasks" in text
+    assert "0 of 8 tasks done" in text
     assert "of 500 tokens" in text
 
 
@@ -150,6 +150,36 @@ def test_a_task_shows_the_tool_that_it_is_using_and_a_stopped_one_says_so() -> N
     assert names == ["t1", "└", "t2"]
     live.on_event(make_event("run_ended", seq=7, at=4.0, status="interrupted", report=None))
     assert (shown().count("stopped"), shown().count("running"), "3.0 s" in shown()) == (3, 0, True)
+
+
+def test_a_paused_run_says_so_and_its_time_stands_still_once_no_call_is_in_flight() -> None:
+    """A task whose call is still in flight runs, another one waits; the command that continues the run is there."""
+    terminal = Console(width=120, height=24, file=io.StringIO())
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
+
+    def shown(now: float) -> list[str]:
+        with terminal.capture() as got:
+            terminal.print(live.render(now))
+        return got.get().splitlines()
+
+    live.on_event(make_event("run_started", seq=1, at=0.0, request={"text": "Say it"}, team={"name": "g"}))
+    made = plan(task("t1"), task("t2"))
+    live.on_event(make_event("plan_approved", seq=2, at=0.0, plan=made, strategy="parallel"))
+    for seq, id in ((3, "t1"), (4, "t2")):
+        live.on_event(make_event("attempt_started", id, 1, seq=seq, at=1.0, worker="writer"))
+    called = {"key": "t1/1/model/1", "model": "m", "role": "worker"}
+    live.on_event(make_event("model_called", "t1", 1, seq=5, at=1.0, **called))
+    live.on_event(make_event("control", seq=6, at=3.0, key="@control/1", order="pause", verdict="accepted"))
+    lines = shown(5.0)
+    assert "paused, 1 call in flight · 5.0 s" in lines[1]
+    assert lines[2].endswith("chargehand resume r")
+    assert [line.split()[2] for line in lines[4:]] == ["running", "waiting"]
+    live.on_event(make_event("model_replied", "t1", 1, seq=7, at=6.0, key="t1/1/model/1", result={"reply": {}}))
+    assert "paused · 6.0 s" in shown(500.0)[1]
+    live.on_event(make_event("control", seq=8, at=506.0, order="continue", verdict="accepted", parked_s=500.0))
+    assert "working · 7.0 s" in shown(507.0)[1]
+    [row] = [line for line in shown(507.0) if line.startswith(" t1 ")]
+    assert "··━━━━━━━━━━━━━━━━━━" in row.split()
 
 
 def test_trouble_with_a_provider_is_shown_until_it_is_over() -> None:

@@ -208,7 +208,7 @@ def test_the_cost_is_stated_before_anything_is_spent(shell: Shell, project: Path
         done = shell("review", project, "--model", "local:m")
     assert said.code == 0, said.err
     assert "Models read 1 file" in said.out
-    assert "estimated" in said.out
+    assert "Estimated" in said.out
     assert done.err.index("Models read 1 file") < done.err.index("bug-reader-1")
     assert "costs nothing" in shell("review", project, "--preview").out
 

@@ -56,11 +56,11 @@ def test_a_home_keeps_what_runs_took_by_team_and_models(tmp_path_factory: pytest
 def test_a_second_plan_is_estimated_by_the_first_run(shell: Shell) -> None:
     """And what the last one used is stated beside what had been estimated for it."""
     model = shell.script(planned(task("t1"), task("t2")))
-    assert "an estimated" in shell("plan", "x", "--model", model).err
+    assert "Estimated: " in shell("plan", "x", "--model", model).err
     ran = shell("run", "x", "--model", model, "--json")
     used = ran.json["usage"]["input_tokens"] + ran.json["usage"]["output_tokens"]
     said = shell("plan", "x", "--model", model).err
-    assert f"by 1 earlier run of this team and model, an estimated {ran.json['usage']['calls']} calls, {used:,}" in said
+    assert f"from 1 earlier run of this team and model: {ran.json['usage']['calls']} calls, {used:,}" in said
     assert f"The last run used {used:,} tokens" in said
 
 
@@ -70,7 +70,7 @@ def test_a_person_who_approves_a_plan_gets_the_learned_estimate(shell: Shell) ->
     shell("run", "x", "--model", model)
     assert shell("run", "x", "--model", model, "--approve").code == 4
     [question] = shell("show", "last", "--json").json["questions"]
-    assert "by 1 earlier run of this team and model" in question["prompt"]
+    assert "from 1 earlier run of this team and model" in question["prompt"]
 
 
 def test_a_run_that_took_results_over_teaches_nothing(shell: Shell) -> None:
@@ -80,4 +80,4 @@ def test_a_run_that_took_results_over_teaches_nothing(shell: Shell) -> None:
     shell("rerun", "last")
     shell.write("plan.json", plan(task("t1", worker="nobody")))
     shell("run", "--plan", "plan.json", "--model", model)
-    assert "by 1 earlier run " in shell("plan", "x", "--model", model).err
+    assert "from 1 earlier run " in shell("plan", "x", "--model", model).err

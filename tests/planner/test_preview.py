@@ -20,7 +20,7 @@ def count_calls(worker: str, judge: str) -> int:
     team, plan = Team([Worker("clerk", "Works")]), tasks(task("a"), task("b"))
     workers = roster(team, Settings(home="unused", model=worker))
     text = preview(plan, team, workers, LARGE, Request(text="x"), judge=judge)
-    found = re.search(r"an estimated (\d+) calls", text)
+    found = re.search(r"Estimated: (\d+) calls", text)
     assert found is not None, text
     return int(found[1])
 

@@ -19,6 +19,7 @@ from chargehand.record.mailbox import FolderMailbox, MemoryMailbox, UnreadableOr
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
+from chargehand.trace.number_text import LEAST_SPEEDUP
 from chargehand.trace.run_state import fold
 from chargehand.values.effect import Question
 from chargehand.values.order import new_order
@@ -186,7 +187,9 @@ def test_a_pause_that_comes_with_the_last_call_is_over_with_the_run(tmp_path: Pa
 
 
 def test_a_run_that_stays_is_continued_where_it_is(tmp_path: Path) -> None:
-    """An hour of pause takes nothing from the deadline and from the time of a task."""
+    """An hour of pause takes nothing from the deadline and from the time of a task. The call in flight is counted, so
+    two calls one after the other are no speed-up.
+    """
 
     async def act(door: Supervisor, run: str) -> Any:
         await door.pause(run)
@@ -202,7 +205,10 @@ def test_a_run_that_stays_is_continued_where_it_is(tmp_path: Path) -> None:
     report, sent, took = steered(tmp_path, made, model(t1=5, t2=5), act, stay=True, deadline=60)
     assert (report.status, sent.verdict) == ("complete", "accepted")
     assert took > 3_600
-    assert report.timing.wall_s < 10
+    assert report.timing.wall_s == pytest.approx(10, abs=1)
+    assert report.timing.speedup < LEAST_SPEEDUP
+    view = fold(Home(tmp_path).events(report.run))
+    assert view.elapsed_seconds() == pytest.approx(report.timing.wall_s, abs=0.5)
 
 
 def test_a_paused_run_that_died_is_still_paused(tmp_path: Path) -> None:
@@ -238,6 +244,10 @@ def test_a_stopped_task_has_failed_for_good(tmp_path: Path) -> None:
     assert (stopped.status, stopped.error.kind, stopped.attempts) == ("failed", "cancelled", 1)
     assert "not needed" in stopped.error.message
     assert skipped.status == "skipped"
+    # The call that was broken off counts until then, for every reader.
+    assert 0 < stopped.usage.seconds < 4
+    view = fold(Home(tmp_path).events(report.run))
+    assert view.tasks["t2"].worked_seconds(1e12) == stopped.usage.seconds
     door = Supervisor(TEAM, model=model(), home=tmp_path)
     again = run_virtual(door.resume(report.run, retry_failed=True))[0]
     assert [each.status for each in again.outcomes] == ["done", "failed", "skipped"]

@@ -405,8 +405,8 @@ def test_the_preview_counts_every_member() -> None:
     def told(**fields: Any) -> str:
         return preview(tasks(task("a", **fields)), team, workers, "scripted:large", Request(text="x"))
 
-    assert "an estimated 1 call," in told()
-    assert "an estimated 3 calls," in told(best_of=3)
+    assert "Estimated: 1 call," in told()
+    assert "Estimated: 3 calls," in told(best_of=3)
     assert told().partition("some ")[2] == told(best_of=3).partition("some ")[2]
 
 
@@ -417,7 +417,7 @@ def test_the_preview_counts_the_calls_that_compare_statements(number: int, calls
     workers = roster(team, Settings(home="unused", tiers=TIERS), ask=False)  # type: ignore[arg-type]
     made = tasks(*(task(f"t{n}") for n in range(number)))
     text = preview(made, team, workers, "scripted:large", Request(text="x"), judge="scripted:large")
-    assert f"an estimated {calls} call" in text
+    assert f"Estimated: {calls} call" in text
 
 
 def test_members_of_many_tasks_share_the_slots() -> None:

@@ -63,7 +63,7 @@ def test_hostile_words_become_entity_codes() -> None:
 def test_text_shows_what_runs_together() -> None:
     """Levels stand together and each task says what it waits for."""
     text = to_text(plan())
-    assert "Strategy  hybrid: 8 tasks, depth 4, at most 3 at once" in text
+    assert "Shape     8 tasks, some in parallel: 4 levels, at most 3 at once" in text
     assert "Level 1 (3 at once)\n  t1  researcher  Collect" in text
     assert text.rstrip().endswith("after t7, t1")
     assert max(map(len, text.splitlines())) <= 100

@@ -170,6 +170,27 @@ def test_a_reopened_task_waits_again() -> None:
     record.note(102, "attempt_started", "t3", 2, worker="researcher", model=MODEL)
     task = fold(record.events()).tasks["t3"]
     assert (task.status, [a.number for a in task.attempts]) == ("running", [1, 2])
+    # As in the outcome that it will get, attempts and calls before do not count.
+    assert (task.tries, task.tokens, task.worked_seconds()) == (1, 0, 0)
+
+
+def test_a_call_in_flight_when_a_session_ended_takes_no_time_until_it_is_sent_again() -> None:
+    """Neither in the time of its task nor on the line of the run; and the worker that took over is named."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.note(1, "attempt_started", "t1", 1, worker="researcher", model=MODEL)
+    record.note(1, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=1)
+    record.note(3, "warning", message="Something.")
+    record.start(1000, "Ask", epoch=2)
+    task = fold(record.events()).tasks["t1"]
+    assert task.worked_seconds(BEGAN + 1001) == 2
+    record.note(1001, "attempt_started", "t1", 1, worker="writer", model=MODEL)
+    record.note(1001, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=2)
+    view = fold(record.events())
+    task = view.tasks["t1"]
+    assert (task.worker, task.worked_seconds(BEGAN + 1005)) == ("writer", 4)
+    assert view.seconds_until(BEGAN + 1005, BEGAN + 1005) == 8
+    assert view.seconds_until(BEGAN + 500, BEGAN + 1005) == 3
 
 
 def test_reused_results_cost_nothing() -> None:

@@ -41,7 +41,6 @@ STYLES = {
     "skipped": "yellow",
     "stopped": "yellow",
 }
-_ENDED = ("done", "failed", "escalated", "skipped")
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -171,8 +170,12 @@ class LiveTable:
         return Group(*parts, *draft)
 
     def _trouble(self) -> list[Text]:
-        """Providers and workers that get no calls for now, and why a call of the supervisor is sent again."""
+        """How to continue a paused run, providers and workers that get no calls for now, and why a call of the
+        supervisor is sent again.
+        """
         again = [] if (words := self._again.get(None)) is None else [f"the call is {words}"]
+        if self._view.status == "paused":
+            again.append(f"Continue it from another terminal: chargehand resume {self._view.run}")
         return [
             Text(f"  {self._screen.clean(words)}", "yellow", no_wrap=True, overflow="ellipsis")
             for words in (*self._left_alone.values(), *again)
@@ -196,26 +199,29 @@ class LiveTable:
         view = self._view
         if not view.sessions:
             return Text(f"  starting · {_seconds(now - self._began)}", "dim")
-        counts = view.counts()
-        ended = sum(counts.get(status, 0) for status in _ENDED)
+        done = view.counts().get("done", 0)
         roomy = self._console.width >= NARROW
+        total = several(len(view.tasks), "task") if roomy else f"{len(view.tasks):,}"
         limit = f" of {view.budget['tokens']:,}" if roomy and view.budget.get("tokens") else ""
         spent = f" of {money(view.budget['usd'])}" if roomy and view.budget.get("usd") else ""
         parts = [
             self._phase(),
             _seconds(view.elapsed_seconds(now)),
-            f"{ended}/{len(view.tasks)} tasks{_time_left(view, now)}",
+            f"{done} of {total} done{_time_left(view, now)}" if view.tasks else "",
             f"{view.usage.tokens:,}{limit} tokens",
             f"cost {money(view.usage.usd)}{spent}",
         ]
         if self._console.width >= WIDE:
             parts.insert(3, several(view.usage.calls, "call"))
-        return Text("  " + " · ".join(parts), "dim", no_wrap=True, overflow="ellipsis")
+        return Text("  " + " · ".join(filter(None, parts)), "dim", no_wrap=True, overflow="ellipsis")
 
     def _phase(self) -> str:
         view = self._view
         if view.ended:
             return view.status
+        if view.status == "paused":
+            calls = sum(map(len, view.in_flight.values()))
+            return f"paused, {several(calls, 'call')} in flight" if calls else "paused"
         if view.questions and not any(task.status == "running" for task in view.tasks.values()):
             return "waiting for a person"
         if view.waiting is not None:
@@ -247,15 +253,14 @@ class LiveTable:
         wide = self._console.width >= WIDE
         if wide:
             table.add_column("when", no_wrap=True, min_width=BAR)
-        table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis")
+        table.add_column("summary", ratio=1, no_wrap=True, overflow="ellipsis")
         for task in tasks:
-            # A task that was running when the run was stopped.
-            status = "stopped" if self._view.ended and task.status == "running" else task.status
+            status = self._status(task)
             cells = [
                 Text(self._screen.clean(_branch(task.id))),
                 *([] if narrow else [Text(self._screen.clean(task.worker), "dim")]),
                 Text(status, STYLES[status]),
-                *([] if narrow else [Text(str(len(task.attempts) or ""))]),
+                *([] if narrow else [Text(str(task.tries or ""))]),
                 Text(_time(task, self._view.ended or now)),
                 Text(f"{task.tokens:,}" if task.tokens else ""),
                 *([Text(money(task.usd) if task.tokens else "")] if priced else []),
@@ -267,15 +272,21 @@ class LiveTable:
 
     def _bar(self, task: TaskState, now: float) -> Text:
         """When the task was running, between the start of the run and now."""
-        begun = self._view.started
-        if task.started is None or begun is None:
+        if task.started is None:
             return Text("")
-        whole = max((self._view.ended or now) - begun, 0.001)
-        start = min(int((task.started - begun) / whole * BAR), BAR - 1)
-        end = max(int(((task.ended or now) - begun) / whole * BAR), start + 1)
+        whole = max(self._view.seconds_until(now, now), 0.001)
+        start = min(int(self._view.seconds_until(task.started, now) / whole * BAR), BAR - 1)
+        end = max(int(self._view.seconds_until(task.ended or now, now) / whole * BAR), start + 1)
         return Text.assemble(
             ("·" * start, "dim"), ("━" * (end - start), STYLES[task.status]), ("·" * (BAR - end), "dim")
         )
+
+    def _status(self, task: TaskState) -> str:
+        if task.status != "running":
+            return task.status
+        if self._view.ended:
+            return "stopped"  # it was running when the run was stopped
+        return "waiting" if self._view.status == "paused" and not task.is_calling else "running"
 
     def _doing(self, task: TaskState) -> str:
         """What a task is doing: its result, the tasks it waits for, or its current step."""

@@ -39,7 +39,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.runs.roster import roster
     from chargehand.runs.single_call import prefers_one_call
     from chargehand.runs.supervisor import materials
-    from chargehand.trace.number_text import several
+    from chargehand.trace.number_text import tasks_in_words
     from chargehand.values.request import Request
 
     text = inputs.text_of_stdin("the request") if request == "-" else request or ""
@@ -53,7 +53,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
         folder = material[0] if material else "."
         made = asyncio.run(plan_review(folder, model=model, notify=lambda line: out.say(f"warning: {line}")))
         _show(made, form, out)
-        out.say(f"Running it: {several(len(made.tasks), 'task')}, {made.strategy}; `chargehand review` does.")
+        out.say(f"Running it: {tasks_in_words(len(made.tasks), made.strategy)}; `chargehand review` does.")
         return
     supervisor = make_supervisor(team, {"model": model})
     for warning in supervisor.warnings:

@@ -33,6 +33,7 @@ COLOURS = {
     "paused": "yellow",
 }
 MOST = 12
+MOST_RESTARTS = 3
 LABEL = 15
 DOCUMENT = "document"
 
@@ -149,22 +150,29 @@ def commands(report: ReportData) -> list[str]:
         case "interrupted" | "cancelled" | "waiting" | "paused":
             found.append(f"chargehand resume {report['run']}")
         case "partial" | "failed":
-            found += [f"chargehand resume {report['run']} {how}" for how in _ways_on(report)]
+            found += _ways_on(report)
         case _:
             pass
     return found
 
 
 def _ways_on(report: ReportData) -> list[str]:
-    """Options of `resume` for the tasks that failed: more of what they lacked, or another try."""
+    """Commands for the tasks that failed: more of what they lacked, another try, or a restart if they were stopped."""
     failed = [each for each in report["outcomes"] if each["status"] in ("failed", "escalated")]
     faults = [fault for each in (*failed, report) if (fault := each.get("error")) is not None]
     lacked = {_LACKED[fault["kind"]](fault["message"]) for fault in faults if fault["kind"] in _LACKED}
-    if any(each.get("error", {}).get("kind") not in _LACKED for each in failed):
+    kinds = {each["task"]: each.get("error", {}).get("kind") for each in failed}
+    if any(kind not in (*_LACKED, _STOPPED) for kind in kinds.values()):
         lacked.add("--retry-failed")
-    return sorted(lacked)
+    stopped = [task for task, kind in kinds.items() if kind == _STOPPED][:MOST_RESTARTS]
+    return [
+        *(f"chargehand resume {report['run']} {how}" for how in sorted(lacked)),
+        *(f"chargehand steer {report['run']} {task} --restart" for task in stopped),
+    ]
 
 
+# The kind of error of a task that a person stopped: only a person can restart it.
+_STOPPED = "cancelled"
 # Kind of error -> the option of `resume` that adds what was lacking.
 _LACKED: dict[str, Callable[[str], str]] = {
     "budget": lambda message: "--usd X" if " USD " in message else "--tokens N",

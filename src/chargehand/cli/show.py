@@ -127,8 +127,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
         ]
         # The rows add up to the total above.
         if rest := tokens(report["usage"]) - sum(tokens(each["usage"]) for each in report["outcomes"]):
-            what = "plan, checks and answer; calls that were broken off, attempts before a restart"
-            rows.append(("rest", "", "", "", "", f"{rest:,}", what))
+            rows.append(("rest", "", "", "", "", f"{rest:,}", "not part of any task"))
         out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows)
     left = (len(report["plan"]["tasks"]) if report["plan"] else 0) - len(report["outcomes"])
     if left > 0:

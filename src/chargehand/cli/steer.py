@@ -51,7 +51,7 @@ def steer(
 def pause(run_id: str) -> int:
     """Let RUN begin nothing new, also a run of another process. Calls in flight are finished.
 
-    A pause counts against no limit of time. `chargehand resume RUN` continues it.
+    After them, the pause counts against no limit of time. `chargehand resume RUN` continues it.
     """
     import asyncio
 

@@ -82,6 +82,10 @@ class RunRecord(Protocol):
         """Whether an effect of this attempt was sent, in any session; until then it has cost nothing."""
         ...
 
+    def take_broken_off(self, task: str, attempt: int) -> float:
+        """The seconds of the calls of this attempt that were broken off since this was last asked."""
+        ...
+
     def urls(self) -> Collection[str]:
         """The urls in what tools of this run returned, in their normal form."""
         ...

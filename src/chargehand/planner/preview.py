@@ -9,7 +9,7 @@ from chargehand.models import prices
 from chargehand.models.model_size import is_small
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.team import Team, Worker
-from chargehand.trace.number_text import duration, money, several
+from chargehand.trace.number_text import duration, money, several, tasks_in_words
 from chargehand.values.budget import ceiling
 from chargehand.values.estimate import Figures, Learned, PastRun, learn
 from chargehand.values.plan import Plan, Task
@@ -60,18 +60,25 @@ def preview(
     judge: str | None = None,
     past: Sequence[PastRun] = (),
 ) -> str:
-    """A few sentences that say that it is an estimate. `ceiling`: what a task without a token budget may use.
+    """A few lines: the tasks, the estimate, the limits and how far off the last estimate was.
 
-    `judge` is the model that compares what tasks state, if there is one. `past` are runs of the same team and models.
+    `ceiling` is what a task without a token budget may use. `judge` is the model that compares what tasks state, if
+    there is one. `past` are runs of the same team and models.
     """
     learned = learn(estimate_by_plan(plan, team, roster, synthesizer, request, judge), past)
-    limit = f", never more than the budget of {request.budget.tokens:,} tokens" if request.budget.tokens else ""
+    limits = [f"{request.budget.tokens:,} tokens for the run"] if request.budget.tokens else []
     if ceiling is not None and any(task.budget is None or task.budget.tokens is None for task in plan.tasks):
-        limit += f", at most {ceiling:,} for a task without a budget of its own"
-    parallel = f"{several(len(plan.tasks), 'task')}, {plan.strategy}, {plan.depth} deep"
+        limits.append(f"{ceiling:,} tokens for a task without a budget of its own")
+    chain = f", at most {plan.depth} one after another" if plan.strategy == "hybrid" else ""
     people = " and the time people take" if _people(plan, team) else ""
-    estimate = f"{_source(past)}{_figures(learned, people)}{limit}."
-    return f"Running it: {parallel}; {estimate}{_last_estimate(past)}{_web(plan, team)}"
+    lines = (
+        f"Running it: {tasks_in_words(len(plan.tasks), plan.strategy)}{chain}.",
+        f"Estimated{_source(past)}: {_figures(learned, people)}.",
+        f"Never more than: {', '.join(limits)}." if limits else "",
+        _last_estimate(past),
+        _web(plan, team),
+    )
+    return "\n".join(filter(None, lines))
 
 
 def estimate_by_plan(
@@ -106,7 +113,7 @@ def estimate_by_plan(
 
 
 def _source(past: Sequence[PastRun]) -> str:
-    return f"by {several(len(past), 'earlier run')} of this team and model, an estimated " if past else "an estimated "
+    return f" from {several(len(past), 'earlier run')} of this team and model" if past else ""
 
 
 def _figures(learned: Learned, people: str) -> str:
@@ -118,9 +125,7 @@ def _figures(learned: Learned, people: str) -> str:
     if low.usd is not None and expected.usd is not None and high.usd is not None:
         cost = f"about {money(expected.usd)}{_range(low.usd, high.usd, money)}"
     calls = several(round(expected.calls), "call")
-    return (
-        f"{calls}, {round(expected.tokens):,} tokens{tokens}, some {duration(expected.seconds)}{time}{people}, {cost}"
-    )
+    return f"{calls}, {round(expected.tokens):,} tokens{tokens}, {duration(expected.seconds)}{time}{people}, {cost}"
 
 
 def _range(low: float, high: float, show: Callable[[float], str]) -> str:
@@ -134,7 +139,7 @@ def _last_estimate(past: Sequence[PastRun]) -> str:
         return ""
     _, expected, used = past[-1]
     return (
-        f" The last run used {round(used.tokens):,} tokens and {duration(used.seconds)}, where "
+        f"The last run used {round(used.tokens):,} tokens and {duration(used.seconds)}, where "
         f"{round(expected.tokens):,} and {duration(expected.seconds)} were estimated."
     )
 
@@ -144,8 +149,8 @@ def _web(plan: Plan, team: Team) -> str:
     workers = [team.worker(name) for name in dict.fromkeys(task.worker for task in plan.tasks)]
     now = [f"{w.name} ({', '.join(t.name for t in w.offered if t.needs_trust)})" for w in workers if reaches(w)]
     later = [worker.name for worker in workers if worker.web and not reaches(worker)]
-    said = f" May reach the network: {', '.join(now)}." if now else ""
-    return said + (f" With --web, {', '.join(later)} may use the web." if later else "")
+    said = [f"May reach the network: {', '.join(now)}."] if now else []
+    return " ".join([*said, *([f"With --web, {', '.join(later)} may use the web."] if later else [])])
 
 
 def reaches(worker: Worker) -> bool:

@@ -89,7 +89,8 @@ class AttemptWork:
                 raise
             else:
                 outcome = failed_by_bug(task, error)
-            return outcome.model_copy(update={"usage": Usage.total(self.assignment.used)})
+            broken_off = Usage(seconds=self.engine.record.take_broken_off(task.id, number))
+            return outcome.model_copy(update={"usage": Usage.total([*self.assignment.used, broken_off])})
 
     def _members(self) -> BestOf | None:
         """The members that do the attempt in parallel, if the task wants more than one and its worker may."""

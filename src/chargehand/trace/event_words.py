@@ -40,7 +40,7 @@ from chargehand.events import (
     Warned,
 )
 from chargehand.text.escaping import dump_json
-from chargehand.trace.number_text import duration, moment, several
+from chargehand.trace.number_text import duration, moment, several, tasks_in_words
 from chargehand.trace.run_state import RunState
 
 
@@ -58,7 +58,7 @@ def _describe(event: Event, view: RunState) -> str | None:
         case PlanRejected(problems=problems):
             return f"the plan has {several(len(problems), 'problem')}: asking for a better one"
         case PlanApproved(plan=plan, strategy=strategy):
-            return f"plan: {several(len(plan.get('tasks') or ()), 'task')}, {strategy}"
+            return f"plan: {tasks_in_words(len(plan.get('tasks') or ()), strategy)}"
         case AttemptStarted(worker=worker):
             number = event.attempt or 1
             return f"{task} {'started' if number == 1 else f'retried (attempt {number})'} by {worker}"
@@ -167,14 +167,16 @@ _FEW_TASKS, _ENOUGH_TASKS = 10, 3
 
 
 def progress_words(view: RunState, at: float) -> str:
-    """`12 of 21, about 40 s left`, estimated from the ended tasks; empty if there are only a few tasks."""
+    """`12 of 21 ended, about 40 s left`, estimated from the ended tasks; empty if there are only a few tasks."""
     counts = view.counts()
     total = len(view.tasks)
     ended = sum(counts.get(status, 0) for status in ("done", "failed", "escalated", "skipped"))
     if total < _FEW_TASKS or not ended:
         return ""
     left = view.elapsed_seconds(at) / ended * (total - ended)
-    return f"{ended} of {total}" + (f", about {duration(left)} left" if ended >= _ENOUGH_TASKS and left >= 1 else "")
+    return f"{ended} of {total} ended" + (
+        f", about {duration(left)} left" if ended >= _ENOUGH_TASKS and left >= 1 else ""
+    )
 
 
 def _describe_end(task: str, view: RunState, at: float) -> str:

@@ -32,6 +32,16 @@ def several(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+# Strategy of a plan -> what that means for its tasks.
+_SHAPES = {"sequential": "one after another", "parallel": "all in parallel", "hybrid": "some in parallel"}
+
+
+def tasks_in_words(number: int, strategy: str) -> str:
+    """`6 tasks, some in parallel`."""
+    shape = _SHAPES.get(strategy)
+    return several(number, "task") + (f", {shape}" if shape else "")
+
+
 def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from chargehand.text.escaping import show_controls
-from chargehand.trace.number_text import several, short
+from chargehand.trace.number_text import several, short, tasks_in_words
 from chargehand.values.plan import Plan, Task
 
 NODE_WIDTH, NODE_HEIGHT = 172, 52
@@ -75,9 +75,8 @@ def to_text(plan: Plan, width: int = 100) -> str:
     lines = [f"Goal      {short(plan.goal, width - 10)}"] if plan.goal else []
     stages = levels(plan)
     widest = max(map(len, stages), default=0)
-    lines.append(
-        f"Strategy  {plan.strategy}: {several(len(plan.tasks), 'task')}, depth {len(stages)}, at most {widest} at once"
-    )
+    tasks = tasks_in_words(len(plan.tasks), plan.strategy)
+    lines.append(f"Shape     {tasks}: {several(len(stages), 'level')}, at most {widest} at once")
     ids = max((len(task.id) for task in plan.tasks), default=0)
     workers = max((len(task.worker) for task in plan.tasks), default=0)
     for number, stage in enumerate(stages, 1):

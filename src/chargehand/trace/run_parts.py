@@ -108,6 +108,9 @@ class TaskState:
     outcome: Data | None = None
     # Every call so far came from an earlier run's record.
     reused: bool = False
+    # How many attempts and calls were made before it was last reopened. The outcome does not count them.
+    attempts_before: int = 0
+    calls_before: int = 0
     # The number of the last event about it.
     seq: int = 0
 
@@ -128,17 +131,29 @@ class TaskState:
     def usd(self) -> float | None:
         return self.counted.get("usd", self.usage.usd)
 
+    @property
+    def tries(self) -> int:
+        """The attempts since it was last reopened, as in its outcome."""
+        made = len(self.attempts) - self.attempts_before
+        return made if self.outcome is None else int(self.outcome.get("attempts", made))
+
     def worked_seconds(self, now: float | None = None) -> float:
         """The seconds that the calls of a task took; calls in flight count up to `now`.
 
-        The time between sessions and waits for a slot, for budget or for a person do not count. For an ended task it is
-        `usage.seconds` of its outcome.
+        The time between sessions and waits for a slot, for budget or for a person do not count. A call that was broken
+        off counts until then. For an ended task it is `usage.seconds` of its outcome.
         """
-        if seconds := self.counted.get("seconds"):
+        if (seconds := self.counted.get("seconds")) is not None:
             return float(seconds)
-        running = [call.started for call in self.calls if call.ok is None]
+        calls = self.calls[self.calls_before :]
+        running = [call.started for call in calls if call.ok is None]
         passed = 0.0 if now is None else sum(max(now - started, 0.0) for started in running)
-        return passed + sum(call.seconds for call in self.calls)
+        return passed + sum(call.seconds for call in calls)
+
+    @property
+    def is_calling(self) -> bool:
+        """Whether one of its calls is in flight."""
+        return any(call.ok is None for call in reversed(self.calls))
 
     @property
     def depth(self) -> int:

@@ -102,6 +102,10 @@ class RunState:
     plan_seq: int = 0
     # Every call by key, so that a reply finds its call.
     by_key: dict[str, CallView] = field(default_factory=dict[str, CallView], repr=False, compare=False)
+    # Task of the plan, or "" for the supervisor -> its calls in flight by key; no entry without calls.
+    in_flight: dict[str, dict[str, CallView]] = field(
+        default_factory=dict[str, dict[str, CallView]], repr=False, compare=False
+    )
 
     def apply(self, event: Event) -> None:
         """Take one more event into account."""
@@ -116,9 +120,22 @@ class RunState:
     def elapsed_seconds(self, now: float | None = None) -> float:
         """Seconds the run has been running over all its sessions; `now` counts the running one up to that time."""
         passed = sum(session.seconds for session in self.sessions)
-        if now is not None and self.sessions and self.ended is None:
+        if now is not None and self.sessions and self.ended is None and not self.is_still:
             passed += max(now - self.sessions[-1].ended, 0.0)
         return passed
+
+    def seconds_until(self, at: float, now: float) -> float:
+        """How many seconds the run had been running at a time of day, if it is `now`."""
+        passed = 0.0
+        for number, session in enumerate(self.sessions, 1):
+            goes_on = number == len(self.sessions) and self.ended is None and not self.is_still
+            passed += max(min(at, max(now, session.ended) if goes_on else session.ended) - session.started, 0.0)
+        return passed - sum(max(min(at, end) - begin, 0.0) for begin, end in self.idle)
+
+    @property
+    def is_still(self) -> bool:
+        """Whether the run is paused and its last call in flight has returned: its clock is stopped."""
+        return self.status == "paused" and not self.in_flight
 
     @property
     def last_event(self) -> float | None:
@@ -216,9 +233,11 @@ def _fold(view: RunState, event: Event) -> None:
             if (task := _task(view, event)) is not None and task.attempts:
                 attempt = task.attempts[-1]
                 attempt.ended, attempt.status, attempt.error = event.at, status or "ended", _fault(error)
+                _break_off(view, event.at, task.id)
         case TaskEnded(outcome=outcome):
             if (task := _task(view, event)) is not None:
                 status = _text(outcome, "status")
+                _break_off(view, event.at, task.id)
                 task.outcome, task.ended = outcome, event.at
                 task.status = status if status in TASK_STATUSES else "failed"
         case BudgetSettled() as body:
@@ -251,6 +270,7 @@ def _fold(view: RunState, event: Event) -> None:
         case Warned(message=message):
             view.warnings.append(message)
         case RunEnded(status=status, report=report):
+            _break_off(view, event.at)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
         case _:
             pass
@@ -295,6 +315,7 @@ def _tasks_that_count(view: RunState, task: str | None, seq: int) -> Iterator[Ta
 def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     session = SessionView(started.epoch or 1, event.at, event.at, started.resumed)
     if started.resumed:
+        _break_off(view, view.sessions[-1].ended)
         view.sessions.append(session)
     else:
         view.sessions[-1] = session
@@ -346,15 +367,18 @@ def _start_attempt(view: RunState, event: Event, started: AttemptStarted) -> Non
     else:
         attempt = AttemptView(number, "", event.at)
         task.attempts.append(attempt)
-    attempt.worker = started.worker or task.worker
+    task.worker = attempt.worker = started.worker or task.worker
     attempt.model, attempt.tier = started.model or "", started.tier or ""
 
 
 def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, call: CallView) -> None:
     if (known := view.by_key.get(call.key)) is not None:
         known.ended, known.ok, known.error, known.sends = None, None, None, max(called.send, known.sends + 1)
+        known.started, known.seconds = event.at, 0.0
+        view.in_flight.setdefault(_whole(known.task), {})[call.key] = known
         return
     call.sends = max(called.send, 1)
+    view.in_flight.setdefault(_whole(event.task), {})[call.key] = call
     _file(view, event, call, called.worker or "")
 
 
@@ -382,6 +406,7 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     call = view.by_key.get(returned.key)
     if call is None:
         return
+    _land(view, call)
     result = returned.result
     call.ended, call.error = event.at, _fault(_part(result, "error"))
     call.ok = call.error is None
@@ -397,6 +422,27 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     view.usage.add(call, usd)
     for task in _tasks_that_count(view, event.task, event.seq):
         task.usage.add(call, usd)
+
+
+def _break_off(view: RunState, at: float, task: str | None = None) -> None:
+    """End the calls in flight that nothing waits for any more: those of a task that has ended, or of the whole run."""
+    wholes = list(view.in_flight) if task is None else [_whole(task)]
+    for call in [call for whole in wholes for call in view.in_flight.get(whole, {}).values()]:
+        if task is None or task in TaskPath.parse(call.task or "").wholes:
+            call.ended, call.ok, call.error, call.seconds = at, False, "broken off", max(at - call.started, 0.0)
+            _land(view, call)
+
+
+def _land(view: RunState, call: CallView) -> None:
+    """Count a call no longer as in flight."""
+    whole = _whole(call.task)
+    calls = view.in_flight.get(whole, {})
+    if calls.pop(call.key, None) is not None and not calls:
+        del view.in_flight[whole]
+
+
+def _whole(task: str | None) -> str:
+    return "" if task is None else TaskPath.parse(task).whole
 
 
 def _count_usage(call: CallView, result: Data) -> None:
@@ -444,3 +490,5 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
         for id in _texts(cast(Data, decided.value), "tasks"):
             if (task := view.tasks.get(id)) is not None:
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None
+                task.attempts_before, task.calls_before = len(task.attempts), len(task.calls)
+                task.usage = Tally()

@@ -190,6 +190,11 @@ class _NestedRecord:
     def has_sent(self, task: str, attempt: int) -> bool:
         return self._record.has_sent(self._key(task), attempt)
 
+    def take_broken_off(self, task: str, attempt: int) -> float:
+        seconds = self._record.take_broken_off(self._key(task), attempt)
+        self._used.append(Usage(seconds=seconds))
+        return seconds
+
     def urls(self) -> Collection[str]:
         return self._record.urls()
 

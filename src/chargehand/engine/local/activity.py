@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from chargehand.engine.engine_session import Parked, ParkedStatus
+from chargehand.engine.local.slots import Slots
 
 T = TypeVar("T")
 
@@ -17,7 +18,9 @@ _TURNS_BEFORE_PARKING = 50
 class Activity:
     """Enter it (`with activity:`) around an effect, a sleep or a commit; it can be entered several times at once."""
 
-    def __init__(self, *, stays: bool = False) -> None:
+    def __init__(self, slots: Slots, *, stays: bool = False) -> None:
+        self._slots = slots
+        slots.on_idle = self._update_standstill
         # Whether a run that only waits for a provider stays here; else it parks.
         self._stays = stays
         # Effects, sleeps and commits under way.
@@ -28,7 +31,7 @@ class Activity:
         self._inline = 0
         # Set by each call that waits for a provider when nothing else can run, where the run stays in this process.
         self._provider_waits: list[asyncio.Event] = []
-        # A person has paused the run: its clock is stopped.
+        # A person has paused the run: its clock is stopped once no call is in flight.
         self._paused = False
         self._standstill = _Standstill()
         # Both set when the session opens.
@@ -99,7 +102,7 @@ class Activity:
             self._park_if_only_people_can_continue()
 
     def pause(self) -> None:
-        """Stop the clock until `proceed`, whatever is under way."""
+        """Stop the clock until `proceed`, from the end of the calls in flight on."""
         self._paused = True
         self._update_standstill()
 
@@ -139,7 +142,7 @@ class Activity:
         raise Parked(status)
 
     def _update_standstill(self) -> None:
-        still = self._paused or (self._inline > 0 and not self.under_way)
+        still = (self._paused and self._slots.idle.is_set()) or (self._inline > 0 and not self.under_way)
         self._standstill.update(still, self._loop.time())
 
     def _park_if_only_people_can_continue(self) -> None:

@@ -32,11 +32,12 @@ class EffectRecord:
         return 0 if intent is None else intent.send
 
     def begin(self, site: Site, called: ModelCalled | ToolCalled) -> None:
-        self._record.mark_sent(site.task, site.attempt)
+        self._record.begin_call(site.key, site.task, site.attempt)
         self._recorder.emit_at(site, called)
 
     async def finish(self, site: Site, effect: Effect, result: R) -> R:
         """Put the result on disk. It is in the buffer before the first await, so cancellation cannot lose it."""
+        self._record.end_call(site.key)
         ended = ModelReplied if isinstance(effect, ModelCall) else ToolReturned
         self._recorder.emit_at(site, ended(key=site.key, fingerprint=effect.fingerprint, result=_pack(result)))
         await self._recorder.commit()

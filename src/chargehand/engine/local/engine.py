@@ -97,8 +97,8 @@ class LocalEngine:
             run=self.run,
             trace_header=inputs.trace_header,
         )
-        self._activity = Activity(stays=inputs.stays)
         self._slots = Slots(inputs.max_concurrent)
+        self._activity = Activity(self._slots, stays=inputs.stays)
         self._slots.line_up(each["id"] for each in (self.replay.plan or {"tasks": ()})["tasks"])
         self.clock = LocalClock(self.replay, self._activity, inputs.wall_clock, inputs.chance, inputs.deadline_at)
         self._recorder = Recorder(

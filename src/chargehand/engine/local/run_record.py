@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator
 
 from chargehand.engine.port import Outcomes
@@ -26,6 +27,8 @@ class LocalRecord:
         for key in (*replay.committed, *replay.intents):
             at = Key.parse(key)
             self.mark_sent(at.task, at.attempt)
+        # Key -> task, attempt and beginning of each call of this session that has not returned.
+        self._under_way: dict[str, tuple[str | None, int | None, float]] = {}
         # Urls in what tools returned in earlier sessions, read when they are first asked for; and in this one.
         self._urls: dict[str, None] | None = None
         self._returned: dict[str, None] = {}
@@ -58,6 +61,14 @@ class LocalRecord:
     def has_sent(self, task: str, attempt: int) -> bool:
         return (task, attempt) in self._sent
 
+    def take_broken_off(self, task: str, attempt: int) -> float:
+        seconds, now = 0.0, asyncio.get_running_loop().time()
+        for key, (its_task, its_attempt, began) in list(self._under_way.items()):
+            if its_task is not None and (task, attempt) in ((its_task, its_attempt), *TaskPath.parse(its_task).around):
+                seconds += now - began
+                del self._under_way[key]
+        return seconds
+
     def urls(self) -> Collection[str]:
         if self._urls is None:
             self._urls = dict.fromkeys(self._recorded_urls())
@@ -77,6 +88,13 @@ class LocalRecord:
         self._sent.add((task, attempt))
         if task is not None:
             self._sent.update(TaskPath.parse(task).around)
+
+    def begin_call(self, key: str, task: str | None, attempt: int | None) -> None:
+        self.mark_sent(task, attempt)
+        self._under_way[key] = task, attempt, asyncio.get_running_loop().time()
+
+    def end_call(self, key: str) -> None:
+        self._under_way.pop(key, None)
 
     def keep_urls(self, urls: Iterable[str]) -> None:
         """Keep the urls in what a tool returned in this session."""

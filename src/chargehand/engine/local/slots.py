@@ -6,7 +6,7 @@ It is closed for good when the session winds down.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from chargehand.engine.local.prompt_beginnings import FirstCall
@@ -40,6 +40,8 @@ class Slots:
         # Set while no slot is held: what a drain waits for.
         self.idle = asyncio.Event()
         self.idle.set()
+        # Called when the last slot that is held becomes free.
+        self.on_idle: Callable[[], None] = _do_nothing
         self.draining = False
         # Set unless the run is paused.
         self._proceeds = asyncio.Event()
@@ -91,6 +93,11 @@ class Slots:
         self._gate.release()
         if not self._gate.held:
             self.idle.set()
+            self.on_idle()
+
+
+def _do_nothing() -> None:
+    """Nothing waits for free slots."""
 
 
 async def never() -> None:

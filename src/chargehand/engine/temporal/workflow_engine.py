@@ -223,6 +223,7 @@ class WorkflowEngine:
             raise
         finally:
             self.under_way.pop(key, None)
+            self.orders.stop_clock_if_paused()
         written = _written_tokens(result) if kind == "attempt" else 0
         self.budget.settle(segment, result.tokens, result.usd, written)
         if result.extra is not None:
@@ -357,6 +358,9 @@ class WorkflowRecord:
     def has_sent(self, task: str, attempt: int) -> bool:
         return False
 
+    def take_broken_off(self, task: str, attempt: int) -> float:
+        return 0.0
+
     def urls(self) -> Collection[str]:
         return ()
 
@@ -380,9 +384,14 @@ class WorkflowOrders:
     def pause(self, *, paused: bool) -> None:
         self.paused = paused
         if paused:
-            self._engine.clock.freeze()
+            self.stop_clock_if_paused()
         else:
             self._engine.clock.thaw()
+
+    def stop_clock_if_paused(self) -> None:
+        """The clock of a paused run runs until its last step under way has ended."""
+        if self.paused and not self._engine.under_way:
+            self._engine.clock.freeze()
 
     def stop(self, task: str, key: str) -> None:
         """End a task for good; the order under the key says why."""

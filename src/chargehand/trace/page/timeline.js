@@ -38,10 +38,10 @@ export function timeline(open) {
     h("span", { class: "tail" }, `${task.asks ? "◆" : GLYPHS[task.status]} `, word ? h("span", { class: took ? "word" : "" }, word, took ? " · " : "") : null, took));
   }
 
-  /** How long a task took; one at work is counted from where its attempt began. */
+  /** How long the calls of a task took, those in flight until now. */
   function secondsOf(task) {
-    const attempt = task.attempts.at(-1);
-    return task.recorded === "running" && attempt ? clock.total - clock.running(attempt[1]) : task.seconds;
+    const inFlight = task.calls.filter(([, , , , call]) => call === "open").map(([, , started]) => clock.total - clock.running(started));
+    return inFlight.reduce((sum, seconds) => sum + seconds, task.seconds);
   }
 
   const indent = (depth) => (depth ? h("span", { class: "in" }, "· ".repeat(Math.min(depth, 4))) : null);
