@@ -6,8 +6,8 @@ import ast
 import inspect
 from pathlib import Path
 
-from chargehand import events
-from chargehand.events import BODIES, VERSION, Body, fields_of
+from chargehand.events import VERSION, kinds
+from chargehand.events.body import BODIES, Body, fields_of
 
 _HEAD = f"""# Events
 
@@ -76,7 +76,7 @@ def _sentence(body: type[Body]) -> str:
 
 def _meanings() -> dict[tuple[str, str], str]:
     """Class and field -> the comment behind the field in the source."""
-    source = inspect.getsource(events)
+    source = inspect.getsource(kinds)
     lines = source.split("\n")
     return {
         (each.name, field.target.id): meaning

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chargehand.events import BODIES, Event, EventBody, fields_of, read_body
+from chargehand.events import Event, EventBody, read_body
+from chargehand.events.body import BODIES, fields_of
 
 _EMPTY: dict[str, Any] = {
     "str": "",

@@ -11,7 +11,8 @@ from chargehand.engine.deadline import in_time
 from chargehand.engine.engine_session import DRAIN_S, Opening, Parked, Prior
 from chargehand.engine.local.retry_rule import RETRIES_AFTER_PAGE, TRANSPORT_RETRIES
 from chargehand.errors import ModelError, OwnershipLost, StorageError
-from chargehand.events import AttemptStarted, Event, ModelCalled, QuestionAnswered, ToolReturned, fields_of
+from chargehand.events import AttemptStarted, Event, ModelCalled, QuestionAnswered, ToolReturned
+from chargehand.events.body import fields_of
 from chargehand.models import Attribution
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import replay

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 import pytest
 
 from chargehand.errors import ErrorKind, InvalidTeam, UsageError
-from chargehand.events import KINDS
+from chargehand.events.kinds import KINDS
 from chargehand.models.provider_errors import Endpoint, cut, from_status, too_large, unreadable
 from chargehand.planner.lost_details import losses
 from chargehand.record.storage_errors import damage_error, storage_error

@@ -33,7 +33,7 @@ from chargehand import Supervisor, Team, Worker, events, testing, tool
 from chargehand.apps.demo import TUTORIAL
 from chargehand.cli import COMMANDS, cli
 from chargehand.errors import ErrorKind
-from chargehand.events import KINDS
+from chargehand.events.kinds import KINDS
 from chargehand.models.scripted import Script, ScriptedModel
 from chargehand.settings import load_settings
 from chargehand.text.plan_json import parse

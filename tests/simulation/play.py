@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chargehand.engine.engine_session import DRAIN_S
-from chargehand.events import BODIES, Event, fields_of, shape_problem
+from chargehand.events import Event
+from chargehand.events.body import BODIES, fields_of, shape_problem
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.session import Session

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chargehand.events import BODIES, KINDS, Event, fields_of, read_body
+from chargehand.events import Event, read_body
+from chargehand.events.body import BODIES, fields_of
+from chargehand.events.kinds import KINDS
 from chargehand.trace import RunState, fold
 from tests.flows import Flow, task, tasks, works
 from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample

@@ -9,19 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chargehand.errors import RecordDamaged
-from chargehand.events import (
-    BODIES,
-    KINDS,
-    Event,
-    EventBody,
-    TaskEnded,
-    TaskReady,
-    Unknown,
-    Unreadable,
-    fields_of,
-    read_body,
-    shape_problem,
-)
+from chargehand.events import Event, EventBody, TaskEnded, TaskReady, Unknown, Unreadable, read_body
+from chargehand.events.body import BODIES, fields_of, shape_problem
+from chargehand.events.kinds import KINDS
 from chargehand.record.replay import replay
 from tests.events import make_body, make_event
 

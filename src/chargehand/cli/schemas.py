@@ -10,7 +10,7 @@ import click
 from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
-    from chargehand.events import EventField
+    from chargehand.events.body import EventField
     from chargehand.values.base import Value
 
 NAMES = (
@@ -85,7 +85,9 @@ def _values() -> dict[str, type[Value]]:
 
 def _event() -> dict[str, Any]:
     """An event by its kind. Fields may be added within a version, so others are allowed."""
-    from chargehand.events import BODIES, KINDS, VERSION, fields_of
+    from chargehand.events import VERSION
+    from chargehand.events.body import BODIES, fields_of
+    from chargehand.events.kinds import KINDS
 
     fields = {
         "v": {"const": VERSION},

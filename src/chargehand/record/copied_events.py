@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from chargehand.events import (
     AttemptEnded,
     AttemptStarted,
-    Data,
     Decided,
     Event,
     EventBody,
@@ -30,6 +29,7 @@ from chargehand.events import (
     ToolCalled,
     ToolReturned,
 )
+from chargehand.events.body import Data
 from chargehand.record.replay import Replay
 
 _OF_PLAN = ("@plan", "@route")

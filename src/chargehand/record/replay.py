@@ -10,14 +10,12 @@ from typing import Any
 
 from chargehand.errors import InvalidPlan
 from chargehand.events import (
-    BODIES,
     AttemptEnded,
     AttemptStarted,
     BudgetReserved,
     BudgetSettled,
     Control,
     Critiqued,
-    Data,
     Decided,
     DraftDiscarded,
     Event,
@@ -37,8 +35,8 @@ from chargehand.events import (
     ToolCalled,
     ToolReturned,
     Unreadable,
-    shape_problem,
 )
+from chargehand.events.body import BODIES, Data, shape_problem
 from chargehand.record.spending import Called, InFlight, RecordedSpending
 from chargehand.record.storage_errors import MISSHAPEN, damage_error
 from chargehand.record.waits import Waits

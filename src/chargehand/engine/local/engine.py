@@ -39,7 +39,6 @@ from chargehand.engine.port import Steps
 from chargehand.events import (
     VERSION,
     AttemptStarted,
-    Data,
     Decided,
     Event,
     EventBody,
@@ -48,6 +47,7 @@ from chargehand.events import (
     TaskEnded,
     Warned,
 )
+from chargehand.events.body import Data
 from chargehand.record.replay import RECORDED_ONCE, Replay, mark_of
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
