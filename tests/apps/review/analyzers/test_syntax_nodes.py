@@ -41,3 +41,11 @@ from .l import m as n
 """
     tree = ast.parse(code)
     assert syntax_nodes.walk(tree) == [node for node in ast.walk(tree) if not isinstance(node, LEAVES)]
+
+
+def test_parents_are_those_of_ast() -> None:
+    """In the order of a walk, without contexts and operators."""
+    tree = ast.parse(Path(syntax_nodes.__file__).read_text(encoding="utf-8"))
+    pairs = [(child, node) for node in ast.walk(tree) for child in ast.iter_child_nodes(node)]
+    wanted = [(child, node) for child, node in pairs if not isinstance(child, LEAVES)]
+    assert list(syntax_nodes.parents(tree).items()) == wanted

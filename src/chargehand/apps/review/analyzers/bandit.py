@@ -6,7 +6,6 @@ or an assertion are left out: they say nothing about its use. Tests that another
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import Any
 
@@ -22,34 +21,37 @@ SKIPPED = (
     *("B401", "B402", "B403", "B404", "B405", "B406", "B407", "B408", "B409", "B410", "B411", "B412", "B413", "B415"),
 )
 
-# Imported only at use: both imports are slow.
-NEEDS = ("bandit.core.config", "bandit.core.manager")
+# Imported only at use: importing bandit is slow.
+NEEDS = ("chargehand.apps.review.analyzers.bandit_visitor",)
 # Taken off where bandit only suspects a problem, such as SQL text without a call that runs it.
 UNSURE = 20
 
 
 def examine(order: AnalysisOrder) -> Hits:
-    """Runs in the child: one manager for all files."""
-    logging.disable(logging.CRITICAL)
-    from bandit.core import config, manager
+    from chargehand.apps.review.analyzers.bandit_visitor import FileTests
 
     reader = SourceReader(order.root)
-    names = {str(order.root / path): path for path in order.files if is_python(path, order.root) and reader.fits(path)}
-    run: Any = manager.BanditManager(config.BanditConfig(), "file", quiet=True, profile={"exclude": set(SKIPPED)})
-    run.files_list = list(names)
-    run.run_tests()
-    for name, reason in run.skipped:
-        path = names.get(str(name), str(name))
-        reader.note_unparsed(path) if "syntax" in reason else reader.count_unchecked("Made bandit fail", path)
-    by_path: dict[str, list[Any]] = {}
-    for issue in run.get_issue_list():
-        by_path.setdefault(names[issue.fname], []).append(issue)
+    tests = FileTests(SKIPPED)
     hits: list[Hit] = []
-    for path, issues in by_path.items():
-        source = reader.read(path)
-        lines, shapes = source.lines if source else [], Shapes(source)
-        hits += suppression.drop_silenced((_hit(path, issue, lines, shapes) for issue in issues), lines)
+    for path in order.files:
+        if not is_python(path, order.root) or not reader.fits(path):
+            continue
+        try:
+            full = order.root / path
+            issues = tests.run(str(full), full.read_bytes())
+        except (OSError, SyntaxError):
+            reader.note_unparsed(path)
+        except Exception:  # noqa: BLE001 -- recorded: the file counts as not checked
+            reader.count_unchecked("Made bandit fail", path)
+        else:
+            hits += _hits_of_file(path, issues, reader)
     return Hits(tuple(hits), unchecked=reader.unchecked_files())
+
+
+def _hits_of_file(path: str, issues: list[Any], reader: SourceReader) -> list[Hit]:
+    source = reader.read(path) if issues else None
+    lines, shapes = source.lines if source else [], Shapes(source)
+    return suppression.drop_silenced((_hit(path, issue, lines, shapes) for issue in issues), lines)
 
 
 def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:

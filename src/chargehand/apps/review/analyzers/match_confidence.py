@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from chargehand.apps.review.analyzers import syntax_nodes
 from chargehand.apps.review.analyzers.call_names import last_name
 from chargehand.apps.review.analyzers.constant_text import Constants, Scope, enclosing, is_text
 from chargehand.apps.review.analyzers.source_files import SourceFile
@@ -97,7 +98,7 @@ class Shapes:
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         tree = self._source.tree if self._source else None
-        return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)} if tree else {}
+        return syntax_nodes.parents(tree) if tree else {}
 
     @cached_property
     def _lines(self) -> dict[int, list[ast.expr | ast.stmt]]:

@@ -26,7 +26,7 @@ def walk(tree: ast.AST) -> list[ast.AST]:
 
 def child_nodes(node: ast.AST) -> list[ast.AST]:
     found: list[ast.AST] = []
-    for name in _fields(type(node)):
+    for name in fields_with_nodes(type(node)):
         value = getattr(node, name, None)
         if isinstance(value, list):
             found += [each for each in cast("list[object]", value) if isinstance(each, ast.AST)]
@@ -35,6 +35,18 @@ def child_nodes(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Each node below the given one, level by level, with the node that contains it."""
+    found: dict[ast.AST, ast.AST] = {}
+    waiting = [tree]
+    for node in waiting:
+        own = child_nodes(node)
+        found.update(dict.fromkeys(own, node))
+        waiting += own
+    return found
+
+
 @cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+def fields_with_nodes(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that have nodes, without contexts and operators."""
     return tuple(name for name in kind._fields if name not in _PLAIN)
