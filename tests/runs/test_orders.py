@@ -15,7 +15,7 @@ from chargehand.errors import InvalidAnswer, NoOpenQuestion, UsageError
 from chargehand.events import Control, Event, RunEnded
 from chargehand.record.home import Home
 from chargehand.record.index import summarise
-from chargehand.record.mailbox import FolderMailbox, MemoryMailbox, UnreadableOrder
+from chargehand.record.mailbox import FolderMailbox, UnreadableOrder
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
@@ -115,10 +115,9 @@ def test_the_end_of_a_task_is_on_the_record_soon_also_if_nothing_follows_from_it
 # -- the mailbox -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["folder", "memory"])
-def test_orders_are_read_in_the_order_they_were_sent(kind: str, tmp_path: Path) -> None:
+def test_orders_are_read_in_the_order_they_were_sent(tmp_path: Path) -> None:
     """Also two of one millisecond; what is removed is gone, and removing it again does nothing."""
-    mailbox = FolderMailbox(tmp_path / "orders") if kind == "folder" else MemoryMailbox()
+    mailbox = FolderMailbox(tmp_path / "orders")
     assert mailbox.pending() == []
     sent = [new_order("stop", task=f"t{number}", text="no") for number in range(20)]
     for order in reversed(sent):

@@ -127,13 +127,8 @@ def price(provider: str, name: str) -> Price | None:
     return known[0] if known else None
 
 
-def window(provider: str, name: str) -> int:
-    """How many tokens the model can hold, input and output together."""
-    return known_window(provider, name) or UNKNOWN_WINDOW
-
-
 def known_window(provider: str, name: str) -> int | None:
-    """The same; None when the table does not know it."""
+    """How many tokens the model can hold, input and output together; None when the table does not know it."""
     known = _find(provider, name)
     return known[1] if known else None
 

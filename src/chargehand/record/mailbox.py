@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
-from chargehand.errors import UsageError
 from chargehand.record.private_files import private_file, private_folder
 from chargehand.record.storage_errors import storage
 from chargehand.values.lazy_regex import lazy_regex
@@ -108,21 +107,3 @@ def read_order(id: str, text: bytes) -> Order | UnreadableOrder:
         said = " ".join(str(error).split())[:300]
         return UnreadableOrder(id, f"it is not an order ({said}): send it with `chargehand steer`")
     return order if order.id == id else UnreadableOrder(id, f"it names itself {order.id}")
-
-
-class MemoryMailbox:
-    """The same without files, for tests and for runs in memory."""
-
-    def __init__(self) -> None:
-        self._orders: dict[str, Order] = {}
-
-    def send(self, order: Order) -> None:
-        if order.id in self._orders:
-            raise UsageError(f"There is an order {order.id} already.")
-        self._orders[order.id] = order
-
-    def pending(self) -> list[Order | UnreadableOrder]:
-        return [self._orders[id] for id in sorted(self._orders)]
-
-    def remove(self, id: str) -> None:
-        self._orders.pop(id, None)

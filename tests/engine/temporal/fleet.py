@@ -22,7 +22,7 @@ from chargehand.events import Event
 from chargehand.models.resolve import Models
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.temporal.blob_source import merged_events
-from chargehand.runs.temporal.client import follow_run, start_run
+from chargehand.runs.temporal.client import check_size, follow_run, launch, store_start
 from chargehand.runs.temporal.serve_teams import ServedTeam, serve_teams
 from chargehand.settings import Settings
 from chargehand.values.report import Report
@@ -95,7 +95,9 @@ class Fleet:
         run = run or f"r{uuid4().hex[:12]}"
         request = Request(text=text, **self.flow.request)
         job = RunJob(run, request, self.flow.team, self.settings, self.flow.plan)
-        await start_run(self.client, self.store, job, prefix)
+        check_size(job)
+        start = await store_start(self.store, job, prefix)
+        await launch(self.client, start, len(job.plan.tasks) if job.plan is not None else job.request.max_tasks)
         return run
 
     async def report(self, run: str, seconds: float = PATIENCE_S) -> Report:

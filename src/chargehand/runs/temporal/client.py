@@ -66,13 +66,6 @@ def check_size(job: RunJob) -> None:
         )
 
 
-async def start_run(client: Client, store: BlobStore, job: RunJob, prefix: str = "ch") -> Handle:
-    """Store what the run is about, and start its workflow."""
-    check_size(job)
-    start = await store_start(store, job, prefix)
-    return await launch(client, start, len(job.plan.tasks) if job.plan is not None else job.request.max_tasks)
-
-
 async def store_start(store: BlobStore, job: RunJob, prefix: str, material_of: str | None = None) -> RunStart:
     """Store what the run is about; what its workflow is started with."""
     queue = team_queue(job.team, prefix)
