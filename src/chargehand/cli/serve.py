@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,8 @@ import click
 from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
+    from chargehand.cli.screen import Screen
+    from chargehand.runs.supervisor import Supervisor
     from chargehand.server.log_lines import LogForm
 
 
@@ -60,34 +63,22 @@ def serve(
     Only this machine can reach the server, unless --host names another address. Open the address that is printed: it
     holds the token. The API is described at /api/v1/openapi.json.
     """
-    import os
-
-    from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.errors import UsageError
 
     try:
-        from chargehand.server.run_server import ServeOptions, check_token, serve
+        from chargehand.server.run_server import ServeOptions, serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("anyio", "starlette", "uvicorn"):
             raise
         raise UsageError(
             f"`serve` needs {error.name}, which is not installed: pip install 'chargehand[serve]'"
         ) from None
-
-    def read_token(file: str | None) -> str | None:
-        return (
-            None if file is None else check_token(inputs.read_bytes(file, "a token").decode("utf-8", "replace"), file)
-        )
-
-    token = read_token(token_file)
-    if token is None and os.environ.get("CHARGEHAND_TOKEN"):
-        token = check_token(os.environ["CHARGEHAND_TOKEN"], "CHARGEHAND_TOKEN")
     options = ServeOptions(
         host=host,
         port=port,
-        token=token,
-        client_token=read_token(client_token_file),
+        token=_read_token(token_file) or _token_of_environment(),
+        client_token=_read_token(client_token_file),
         allow_hosts=allow_hosts,
         cert=cert,
         key=key,
@@ -98,9 +89,7 @@ def serve(
     )
     if dev and engine != "temporal":
         raise UsageError("--dev starts a development server of Temporal: give it with --engine temporal.")
-    supervisor = make_supervisor(None, {})
-    if engine is not None:
-        supervisor.settings = supervisor.settings.model_copy(update={"engine": engine})
+    supervisor = make_supervisor(None, {"engine": engine})
     out = screen()
     for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
@@ -111,13 +100,30 @@ def serve(
         if open_browser:
             click.launch(session)
 
-    if not dev:
+    with _dev_worker(supervisor, out) if dev else nullcontext():
         serve(supervisor, options, announce)
-        return
+
+
+def _dev_worker(supervisor: Supervisor, out: Screen) -> AbstractContextManager[None]:
     from chargehand.runs.temporal_dev_worker import dev_worker
 
-    with dev_worker(supervisor, out.say):
-        serve(supervisor, options, announce)
+    return dev_worker(supervisor, out.say)
+
+
+def _read_token(file: str | None) -> str | None:
+    from chargehand.cli.read_inputs import read_bytes
+    from chargehand.server.run_server import check_token
+
+    return None if file is None else check_token(read_bytes(file, "a token").decode("utf-8", "replace"), file)
+
+
+def _token_of_environment() -> str | None:
+    import os
+
+    from chargehand.server.run_server import check_token
+
+    token = os.environ.get("CHARGEHAND_TOKEN")
+    return check_token(token, "CHARGEHAND_TOKEN") if token else None
 
 
 def _argv(given: str | None) -> tuple[str, ...]:

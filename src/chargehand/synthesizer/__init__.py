@@ -87,16 +87,7 @@ async def write_answer(
     only = outcomes[plan.tasks[0].id] if len(plan.tasks) == 1 and critic is None and rater is None else None
     if only is not None and (ready := await _give_only(only, request, engine, key, seconds, validate)) is not None:
         return ready
-    # Loaded here: a result that already is the answer does not need it.
-    from chargehand.synthesizer.reconcile import reconcile
-    from chargehand.synthesizer.result_index import takes_long
-    from chargehand.synthesizer.synthesis_flow import Flow
-
-    # Replaced tasks have no result: the writer and the reviewer see the tasks that replaced them.
-    standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
-    work_out = partial(reconcile, standing, plan.tasks)
-    reconciled = await engine.clock.compute(work_out) if takes_long(standing) else work_out()
-    flow = Flow(request, plan, outcomes, reconciled, engine, validate, filled, critic, before and before.flow, mark)
+    flow = await _begin_flow(request, plan, outcomes, engine, validate, filled, critic, before and before.flow, mark)
     if before is not None:
         engine.emit(DraftDiscarded(reason=f"Tasks were added for what it lacks: {before.gaps[0].reason}"))
 
@@ -119,6 +110,30 @@ async def write_answer(
     if isinstance(made, tuple):
         return Lacking(made, flow, engine, mark)
     return flow.cut_short() if made is None else made
+
+
+async def _begin_flow(
+    request: Request,
+    plan: Plan,
+    outcomes: Mapping[str, Outcome],
+    engine: Engine,
+    validate: Validate | None,
+    filled: Collection[str],
+    critic: SupervisorModel | None,
+    before: Flow | None,
+    mark: str,
+) -> Flow:
+    """What is needed to write an answer, with what the results say and where they disagree."""
+    # Loaded here: a result that already is the answer does not need it.
+    from chargehand.synthesizer.reconcile import reconcile
+    from chargehand.synthesizer.result_index import takes_long
+    from chargehand.synthesizer.synthesis_flow import Flow
+
+    # Replaced tasks have no result: the writer and the reviewer see the tasks that replaced them.
+    standing = {id: outcome for id, outcome in outcomes.items() if id not in filled}
+    work_out = partial(reconcile, standing, plan.tasks)
+    reconciled = await engine.clock.compute(work_out) if takes_long(standing) else work_out()
+    return Flow(request, plan, outcomes, reconciled, engine, validate, filled, critic, before, mark)
 
 
 async def _give_only(

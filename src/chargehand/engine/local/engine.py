@@ -80,12 +80,8 @@ class LocalEngine:
         self.replay = inputs.replay or Replay(run=inputs.run)
         self._resumed = self.replay.seq > 0
         self._opening = inputs.opening
-        if self._opening is not None and self._opening.reopen is not None:
-            self.replay.reopen(self._opening.reopen, self._opening.restarts)
-        if self._opening is not None and self._opening.fork is not None:
-            # As if an earlier session had left it; it is put on the record as this one opens.
-            for body, task, attempt in self._opening.fork.events:
-                self.replay.apply(Event(self.run, 0, 0.0, task, attempt, body))
+        if self._opening is not None:
+            self._apply_opening(self._opening)
         # What calls of earlier sessions used.
         self._used_before = list(self.replay.usages())
         self._prior = inputs.prior
@@ -108,11 +104,7 @@ class LocalEngine:
         self.record = LocalRecord(self.replay, self.outcomes)
         self.record.keep_urls(inputs.urls)
         self._steps: Steps | None = None
-        shared = SharedLedger(
-            inputs.budget or Budget(), resources, self._recorder, inputs.writer, echoes=inputs.sets_aside_reading
-        )
-        if inputs.may_get_more:
-            shared.end_short = partial(self._activity.park, "short")
+        shared = self._make_ledger(inputs, resources)
         self.budget = LocalBudget(shared, self.replay, self._recorder)
         limits = inputs.wait_s, inputs.deadline_s
         waits = ProviderWaits(self._activity, self.clock, self._recorder, self.replay, *limits)
@@ -122,13 +114,11 @@ class LocalEngine:
         self._effects = EffectRecord(self._recorder, self.replay, self.record)
         self._models = ModelHandler(admission, self._recorder, self._effects, inputs.analyses)
         self._tools = ToolHandler(resources, self._slots, self._effects, self.record)
-        analyses = AnalysisHandler(resources, self._slots, self._effects)
-        programs = ProgramHandler(resources, self._slots, self._effects, self._recorder, self._charge)
         self._handlers: Handlers = {
             ModelCall: self._models,
             ToolCall: self._tools,
-            Analysis: analyses,
-            ProgramRun: programs,
+            Analysis: AnalysisHandler(resources, self._slots, self._effects),
+            ProgramRun: ProgramHandler(resources, self._slots, self._effects, self._recorder, self._charge),
         }
         self._inquiries = Inquiries(
             self.replay,
@@ -140,8 +130,32 @@ class LocalEngine:
             self.clock,
             inputs.read_answer,
         )
+        self.orders = self._make_orders(inputs, resources, sender)
+        # Task -> the attempt it is at, for effects whose key does not say.
+        self._attempts: dict[str | None, int | None] = {}
+        # What earlier sessions recorded and this one reaches again: it is recorded once.
+        self._marks = Counter(self.replay.marks)
+
+    def _apply_opening(self, opening: Opening) -> None:
+        """What this session begins with, as if an earlier one had left it. It is put on the record as it opens."""
+        if opening.reopen is not None:
+            self.replay.reopen(opening.reopen, opening.restarts)
+        if opening.fork is not None:
+            for body, task, attempt in opening.fork.events:
+                self.replay.apply(Event(self.run, 0, 0.0, task, attempt, body))
+
+    def _make_ledger(self, inputs: EngineInputs, resources: Resources) -> SharedLedger:
+        shared = SharedLedger(
+            inputs.budget or Budget(), resources, self._recorder, inputs.writer, echoes=inputs.sets_aside_reading
+        )
+        if inputs.may_get_more:
+            shared.end_short = partial(self._activity.park, "short")
+        return shared
+
+    def _make_orders(self, inputs: EngineInputs, resources: Resources, sender: Sender) -> LocalOrders:
+        """Orders are judged by the request and the team as the first session recorded them."""
         request: Data = self.replay.start.get("request") or (self._opening.request if self._opening is not None else {})
-        self.orders = LocalOrders(
+        return LocalOrders(
             inputs.mailbox,
             self.replay,
             resources,
@@ -156,10 +170,6 @@ class LocalEngine:
             deadline_s=request.get("deadline_s"),
             stays=inputs.stays,
         )
-        # Task -> the attempt it is at, for effects whose key does not say.
-        self._attempts: dict[str | None, int | None] = {}
-        # What earlier sessions recorded and this one reaches again: it is recorded once.
-        self._marks = Counter(self.replay.marks)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
