@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import tomllib
 
 import jsonschema
 import pytest
 
+from chargehand.cli.doctor import EXTRAS
 from chargehand.cli.schemas import NAMES, schema_of
 from chargehand.values.plan import Plan
-from tests.cli.terminal import EXAMPLE, Shell, plan, task
+from tests.cli.terminal import EXAMPLE, ROOT, Shell, plan, task
 from tests.loopback import Answer, error, serving
 
 KEY = "sk-ant-canary-0123456789abcdef"
@@ -68,6 +70,16 @@ def test_doctor_names_what_is_missing(shell: Shell) -> None:
     assert got.code == 1
     assert "PROBLEM  models" in got.out
     assert "ANTHROPIC_API_KEY" in got.out
+
+
+def test_doctor_names_the_extras_that_are_not_installed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what needs them, and the line that installs them; it is no problem. The list is that of the package."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("mcp", "duckdb") else name)
+    [extras] = [each for each in shell("doctor", "--json").json["checks"] if each["name"] == "extras"]
+    assert extras["state"] == "note"
+    assert extras["detail"] == "not installed: data (SQL in tools), mcp (`mcp`)\npip install 'chargehand[data,mcp]'"
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert EXTRAS.keys() == declared.keys() - {"all", "dev", "temporal-dev"}
 
 
 def test_doctor_finds_an_endpoint_that_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,7 +171,7 @@ def test_a_task_with_a_file_that_could_not_be_checked_is_partial_and_says_who_mi
     """It is done, with what was found; the gap names the file, and only analyzers that have looked are named."""
     reader.unchecked = {"b.txt": "Could not be parsed"}
     outcome = work(AnalyzerWorker("w", ("each", "bandit")), {"root": str(reader.root), "files": ["a.txt", "b.txt"]})
-    assert (outcome.status, outcome.partial, outcome.summary) == ("done", True, "Looked at by each.")
+    assert (outcome.status, outcome.partial, outcome.summary) == ("done", True, "2 findings in 2 files by each.")
     (gap,) = outcome.gaps
     assert (gap.reason, gap.impact) == ("Could not be parsed: b.txt.", "Not looked at by each.")
 

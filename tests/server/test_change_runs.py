@@ -77,6 +77,13 @@ def test_a_plan_is_made_without_a_run(active: Client) -> None:
     assert (made.status, [task["id"] for task in made.json["tasks"]]) == (200, ["a", "b"])
 
 
+def test_the_shape_of_a_part_is_given_by_its_fields(active: Client) -> None:
+    """A caller knows no class of this program."""
+    refused = active.post(RUNS, {"request": "Say it", "material": ["old.md"]})
+    assert refused.status == 422
+    assert "material.0: Input should be an object with name, content" in refused.json["detail"]
+
+
 def test_a_person_approves_a_plan_over_http(active: Client) -> None:
     """The run waits; a wrong answer is refused; the right one lets it continue here; a second one is too late."""
     run = active.start(approve=True)

@@ -111,7 +111,10 @@ def test_a_patch_is_reviewed_without_a_model(mode: str, http: HttpClient, tmp_pa
 
     async def drive() -> None:
         async with over_http(http.port, mode) as client:
-            found = (await client.call_tool("review_diff", {"patch": NEW})).structured_content
+            reviewed = await client.call_tool("review_diff", {"patch": NEW})
+            found = reviewed.structured_content
+            for finding in found["findings"]:
+                assert reviewed.content[0].text.count(f"{finding['path']}:{finding['line']}") == 1
             assert {each["path"] for each in found["findings"]} == {"new.py"}
             assert found["status"] == "complete"
             unread = (await client.call_tool("review_diff", {"patch": CHANGED})).structured_content

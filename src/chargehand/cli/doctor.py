@@ -26,6 +26,17 @@ LITTLE_ROOM = 200_000_000
 SERVER_ERROR = 500
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 _CAS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+# Extra -> the modules that it installs, and what needs them.
+EXTRAS = {
+    "review": (("bandit", "ruff"), "`review`"),
+    "testgen": (("coverage", "hypothesis", "pytest"), "`testgen`"),
+    "data": (("duckdb",), "SQL in tools"),
+    "fast": (("uvloop",), "a faster event loop"),
+    "serve": (("starlette", "uvicorn"), "`serve`"),
+    "mcp": (("mcp",), "`mcp`"),
+    "embedded": (("xllamacpp",), "models in this process"),
+    "temporal": (("cryptography", "obstore", "temporalio"), "several machines"),
+}
 _MARKS = {"ok": "ok      ", "note": "note    ", "problem": "PROBLEM "}
 
 
@@ -85,6 +96,7 @@ def _checks(online: bool) -> Iterator[DoctorCheck]:
         return
     yield from (DoctorCheck("settings", "note", warning) for warning in warnings)
     yield from _models(settings)
+    yield _extras()
     yield from _trust(settings.home)
     yield from _web(settings)
     if online:
@@ -124,6 +136,17 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
         yield DoctorCheck("models", "problem", str(error))
         return
     yield DoctorCheck("models", "ok", ", ".join(chosen))
+
+
+def _extras() -> DoctorCheck:
+    """The parts of chargehand that are not installed, and how to install them."""
+    from importlib.util import find_spec
+
+    missing = [name for name, (modules, _) in EXTRAS.items() if not all(map(find_spec, modules))]
+    if not missing:
+        return DoctorCheck("extras", "ok", "all installed")
+    named = ", ".join(f"{name} ({EXTRAS[name][1]})" for name in missing)
+    return DoctorCheck("extras", "note", f"not installed: {named}\npip install 'chargehand[{','.join(missing)}]'")
 
 
 def _trust(home: str) -> Iterator[DoctorCheck]:

@@ -35,9 +35,11 @@ def models(as_json: bool) -> None:
     if as_json:
         out.document(described)
     elif chosen:
-        rows = [(c["for"], c["model"], _key(c["key"]), _price(c["price"]), f"{c['window']:,}") for c in chosen]
-        out.table(("for", "model", "key", "USD per million tokens", "window"), rows)
-        out.put(f"\nPrices as of {prices.AS_OF}. Models: --model, CHARGEHAND_MODEL, [models] in chargehand.toml.")
+        rows = [(c["for"], c["model"], _price(c["price"]), f"{c['window']:,}") for c in chosen]
+        out.table(("for", "model", "USD per million tokens", "window"), rows)
+        keys = ", ".join(dict.fromkeys(_key(c["key"]) for c in chosen))
+        out.put(f"\nKeys: {keys}. Prices as of {prices.AS_OF}.")
+        out.put("Choose models with --model, CHARGEHAND_MODEL, or [models] in chargehand.toml.")
     else:
         rows = [(each["name"], _key(each["key"]), _address(each)) for each in described["providers"]]
         out.table(("provider", "key", "address"), rows)

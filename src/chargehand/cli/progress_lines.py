@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from chargehand.cli.screen import Screen
-from chargehand.events import Decided, Event, Warned
+from chargehand.events import Decided, Event, RunStarted, Warned
 from chargehand.trace import RunState
 from chargehand.trace.event_words import describe_event, detail
 from chargehand.trace.number_text import short
@@ -53,6 +53,8 @@ class Lines:
         self._view = view
         # Task -> why its call was last sent again; None means the supervisor.
         self._again: dict[str | None, str] = {}
+        # Whether the run has begun here. A restart of tasks begins it again in the same process.
+        self._begun = False
         # Lines to print once no person is being asked.
         self._kept: list[str] | None = None
 
@@ -74,7 +76,8 @@ class Lines:
         self._view.apply(event)
         if self._screen.quiet:
             return
-        line = describe_event(event, self._view)
+        again, self._begun = self._begun, self._begun or isinstance(event.body, RunStarted)
+        line = None if again and isinstance(event.body, RunStarted) else describe_event(event, self._view)
         if line is None and self._screen.verbose:
             line = detail(event)
         if line is not None:

@@ -71,8 +71,9 @@ def serve(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("anyio", "starlette", "uvicorn"):
             raise
+        extras = "serve,temporal-dev" if dev else "serve,temporal" if engine == "temporal" else "serve"
         raise UsageError(
-            f"`serve` needs {error.name}, which is not installed: pip install 'chargehand[serve]'"
+            f"`serve` needs {error.name}, which is not installed: pip install 'chargehand[{extras}]'"
         ) from None
     options = ServeOptions(
         host=host,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Longer texts are cut here; --json has all of them.
 LONGEST = 4_000
+# A line of a prompt of this length is taken to be broken only because it is long.
+LONG_LINE = 80
 # Where the text beside a label begins.
 COLUMN = 11
 
@@ -89,7 +91,7 @@ def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, st
         prompt = (message["role"], _text_of(message))
         attempts = shown.setdefault(prompt, [])
         if not attempts:
-            yield from _label_lines(*prompt)
+            yield from _label_lines(prompt[0], _unbroken(prompt[1]) if prompt[0] == "system" else prompt[1])
         elif attempt not in attempts:
             yield from _label_lines(prompt[0], f"as in attempt {attempts[0]}")
         attempts.append(attempt)
@@ -122,6 +124,23 @@ def _describe_outcome(outcome: dict[str, Any]) -> Iterator[str]:
     output = outcome["output"]
     if output is not None:
         yield from _label_lines("output", output if isinstance(output, str) else dump_json(output, indent=2))
+
+
+def _unbroken(text: str) -> str:
+    """The words of a prompt without the line breaks of the file that they are from, which no terminal has room for.
+
+    A line continues a long one unless a list, a heading, a table or an empty line begins there.
+    """
+    lines: list[str] = []
+    before = ""
+    for line in text.splitlines():
+        words = line.strip()
+        if len(before) >= LONG_LINE and words[:1].isalpha():
+            lines[-1] = f"{lines[-1]} {words}"
+        else:
+            lines.append(line)
+        before = line
+    return "\n".join(lines)
 
 
 def _label_lines(label: str, text: str) -> Iterator[str]:

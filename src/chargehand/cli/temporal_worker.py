@@ -46,7 +46,8 @@ def worker(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "temporalio":
             raise
-        raise UsageError(f"`worker` needs {error.name}, which is not installed: {INSTALL}") from None
+        install = INSTALL.replace("temporal", "temporal-dev") if dev else INSTALL
+        raise UsageError(f"`worker` needs {error.name}, which is not installed: {install}") from None
     supervisors = [make_supervisor(team, {"model": model}) for team in teams or (None,)]
     out = screen()
     for warning in dict.fromkeys(warning for each in supervisors for warning in each.warnings):

@@ -19,6 +19,7 @@ from chargehand.limits.event_loop_turns import LoopTurns
 from chargehand.models import Attribution
 from chargehand.models import provider_errors as faults
 from chargehand.models.provider_errors import Endpoint
+from chargehand.models.provider_settings import is_loopback
 from chargehand.models.sse import Events
 
 if TYPE_CHECKING:
@@ -355,7 +356,8 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
             number = error.os_error.errno or 0
             why = os.strerror(number).lower() if number > 0 else error.strerror or str(error.os_error)
             message = f"cannot reach {where}: {endpoint.safe(why)}"
-            return ModelError("connection", f"{message}; check that it runs, the base URL and the network", unsent=True)
+            remedy = "that it runs, and the base URL" if is_loopback(endpoint.url) else "the network and the base URL"
+            return ModelError("connection", f"{message}; check {remedy}", unsent=True)
         case _:
             # The text of aiohttp's response errors can hold request headers, so only the type's name is shown.
             message = f"the connection to {where} broke ({type(error).__name__})"

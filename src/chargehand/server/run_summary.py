@@ -90,10 +90,16 @@ def _as_text(data: dict[str, Any], whole: dict[str, Any]) -> str:
     parts = [f"Run {data['run']}: {data['status']}, {done} of {several(planned or done, 'task')} done."]
     if "answer" in data:
         parts.append(str(data["answer"]))
-    parts += [f"Gap: {gap['reason']} {gap['impact'] or ''}".strip() for gap in data.get("gaps", ())]
+    answer = str(data.get("answer", ""))  # that of a review lists gaps and findings itself
+    parts += [
+        f"Gap: {gap['reason']} {gap['impact'] or ''}".strip()
+        for gap in data.get("gaps", ())
+        if gap["reason"] not in answer
+    ]
     for finding in data.get("findings", ()):
         where = f"{finding['path']}:{finding['line']}" if finding.get("path") else ""
-        parts.append(f"{finding['severity']} {where} {finding['message']}".replace("  ", " "))
+        if (where or finding["message"]) not in answer:
+            parts.append(f"{finding['severity']} {where} {finding['message']}".replace("  ", " "))
     parts += [f"Question {each['id']} ({each['kind']}): {each['prompt']}" for each in data.get("questions", ())]
     if data["next"]:
         parts.append(f"Next: {data['next']}")

@@ -145,10 +145,13 @@ class TaskState:
         """
         if (seconds := self.counted.get("seconds")) is not None:
             return float(seconds)
-        calls = self.calls[self.calls_before :]
-        running = [call.started for call in calls if call.ok is None]
-        passed = 0.0 if now is None else sum(max(now - started, 0.0) for started in running)
-        return passed + sum(call.seconds for call in calls)
+        passed, until = 0.0, 0.0
+        for call in self.calls[self.calls_before :]:
+            end = call.ended if call.ended is not None else call.started if now is None else max(now, call.started)
+            begin = call.started if call.ended is None else end - call.seconds
+            passed += max(end - max(begin, until), 0.0)  # of calls at the same time, each moment counts once
+            until = max(until, end)
+        return passed
 
     @property
     def is_calling(self) -> bool:

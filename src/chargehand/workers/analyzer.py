@@ -10,6 +10,7 @@ from pydantic_core import ValidationError
 
 from chargehand.engine.port import Engine
 from chargehand.engine.side_by_side import abreast
+from chargehand.trace.number_text import several
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.effect import Analysis, AnalysisResult
 from chargehand.values.outcome import Gap, Outcome, Usage, done, failed
@@ -103,15 +104,18 @@ class AnalyzerWorker:
         # Analyzers that do not know the language of any file of the task did not run.
         lookers = [name for name, result in zip(chosen, results, strict=True) if result.files]
         unchecked = _unchecked_files(chosen, results)
+        files = max((result.files for result in results), default=0)
         output = {
             "analyzers": lookers,
-            "files": max((result.files for result in results), default=0),
+            "files": files,
             "looks": looked,
             "reused": reused,
             "notes": [*notes[:MOST_NOTES], *more],
             "unchecked": unchecked,
         }
-        summary = f"Looked at by {', '.join(lookers)}." if lookers else "There was nothing to look at."
+        found = several(len(findings), "finding") if findings else "No findings"
+        where = f"in {several(files, 'file')} by {', '.join(lookers)}"
+        summary = f"{found} {where}." if lookers else "There was nothing to look at."
         made = next((result for result in results if result.output is not None), None)
         if made is not None:
             summary, output = " ".join(made.notes), _sign_output(made.output, chosen)

@@ -55,10 +55,10 @@ def test_confidence_and_baseline_leave_out(tmp_path: Path) -> None:
     selection = select(found, change(tmp_path, None), source, min_confidence=80, baseline=known)
     assert [f.line for f in selection.findings] == [3]
     assert [each.why for each in selection.left_out] == ["in the baseline", "confidence 70 is below 80"]
-    assert headline(selection, 1) == (
+    assert headline(selection, 1, hint=True) == (
         "1 finding in 1 file: 1 warning. Left out: 1 in the baseline, 1 of low confidence; --all shows them."
     )
-    assert headline(selection, 1, listed=True).endswith("1 of low confidence.")
+    assert headline(selection, 1, hint=False).endswith("1 of low confidence.")
 
 
 def test_the_gate_counts_what_is_as_severe_or_more(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_lines_fit_the_terminal(tmp_path: Path, width: int) -> None:
     source, words = SourceLines(tmp_path), "It goes wrong in a way that takes a long sentence to describe " * 2
     found = [finding(1, message=words, suggestion=words), finding(1, message="Short.", category="todo")]
     selection = select(found, Change(tmp_path, tmp_path, {"a.py": 10}), source, min_confidence=0)
-    shown = text(selection, source, headline(selection, 1), all=True, paint=plain, width=width)
+    shown = text(selection, source, headline(selection, 1, hint=False), all=True, paint=plain, width=width)
     assert max(map(len, shown.splitlines())) <= width
     assert " ".join(shown.split()).count("takes a long sentence") == 4
     assert "Short.  (todo, confidence 90)" in shown
@@ -216,7 +216,7 @@ def test_of_many_alike_in_a_file_the_first_are_shown_and_the_rest_counted(tmp_pa
     assert sum(f.severity == "critical" for f in selection.findings) == 8
     assert {each.why for each in selection.left_out} == {"like 5 shown of the same file"}
     assert [each.finding.line for each in selection.known] == [6, 7, 8]
-    assert selection.notes == ("a.py: 3 more of likely-bug; --all shows them.",)
+    assert selection.notes == ("a.py: 3 more of likely-bug; `chargehand review --all` lists them.",)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_small_things_of_a_change_are_counted_and_not_listed(tmp_path: Path) -> 
     source, ranges = SourceLines(tmp_path), {"a.py": ((1, 3),)}
     chosen = select([*small, warned], change(tmp_path, ranges), source, min_confidence=0)
     assert [each.category for each in chosen.findings] == ["inefficient-loop"]
-    assert chosen.notes == ("Small, and not listed: 2 unused-import; --all shows them.",)
+    assert chosen.notes == ("Small, and not listed: 2 unused-import; `chargehand review --all` lists them.",)
     assert [each.finding.category for each in chosen.known] == ["unused-import"] * 2
     assert len(select(small, change(tmp_path, ranges), source, min_confidence=0, small=True).shown) == 2
     assert len(select(small, change(tmp_path, None), source, min_confidence=0).shown) == 2

@@ -61,7 +61,7 @@ def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, 
             return redactor.redact_delivered(report.answer)
         case "text":
             unanalysed = sum(review.unanalysed.values())
-            words = headline(selection, len(review.change.files), len(gaps), unanalysed, listed=review.all)
+            words = headline(selection, len(review.change.files), len(gaps), unanalysed, hint=not review.all)
             missing = {"Not reviewed": gaps, "Not analysed": notes}
             shown = text(selection, review.source, words, missing, all=review.all, paint=paint, width=width)
             return redactor.redact_delivered(shown)

@@ -42,7 +42,7 @@ def view(
     answer = markdown(
         selection,
         source,
-        headline(selection, len(change.files), len(gaps), sum(unanalysed.values())),
+        headline(selection, len(change.files), len(gaps), sum(unanalysed.values()), hint=False),
         gaps=gaps,
         notes=unanalysed_sentences(unanalysed, models=written),
         all=all,

@@ -118,10 +118,10 @@ def select(
         notes.append(f"{words} left out: a file or a line is named that is not part of the review.")
     if counts := Counter(each.finding.category for each in judged if each.why == _SMALL):
         named = ", ".join(f"{count:,} {category}" for category, count in counts.most_common())
-        notes.append(f"Small, and not listed: {named}; --all shows them.")
+        notes.append(f"Small, and not listed: {named}; `chargehand review --all` lists them.")
     for (path, category), count in alike.items():
         if count > MOST_ALIKE:
-            notes.append(f"{path}: {count - MOST_ALIKE:,} more of {category}; --all shows them.")
+            notes.append(f"{path}: {count - MOST_ALIKE:,} more of {category}; `chargehand review --all` lists them.")
     shown, left_out = [each for each in judged if each.why is None], [each for each in judged if each.why is not None]
     return Selection(tuple(shown), tuple(left_out), tuple(notes))
 

@@ -53,10 +53,10 @@ def text(
     return "\n\n".join(parts) + "\n"
 
 
-def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 0, *, listed: bool = False) -> str:
+def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 0, *, hint: bool) -> str:
     """How many findings there are and of what severity, and what was left out or could not be checked.
 
-    `listed`: what is left out is listed too.
+    `hint`: the option that lists what is left out is named.
     """
     found = len(selection.shown)
     words = several(found, "finding") if found else "No findings"
@@ -65,15 +65,15 @@ def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 
     where = f"{several(files, 'file')}{f' ({unanalysed:,} not analysed)' if unanalysed else ''}"
     first = f"{words} in {where}{f': {by_severity}' if by_severity else ''}."
     missing = f" Not all was reviewed: {several(gaps, 'gap')}." if gaps else ""
-    return f"{first}{missing}{f' {left_out(selection, listed=listed)}' if selection.left_out else ''}"
+    return f"{first}{missing}{f' {left_out(selection, hint=hint)}' if selection.left_out else ''}"
 
 
-def left_out(selection: Selection, *, listed: bool) -> str:
+def left_out(selection: Selection, *, hint: bool) -> str:
     """How many findings are not shown, by reason."""
     reasons = Counter((each.why or "").partition(" is below")[0].rstrip("0123456789 ") for each in selection.left_out)
     words = {"confidence": "of low confidence"}
     counted = ", ".join(f"{count:,} {words.get(reason, reason)}" for reason, count in reasons.most_common())
-    return f"Left out: {counted}{'' if listed else '; --all shows them'}."
+    return f"Left out: {counted}{'; --all shows them' if hint else ''}."
 
 
 class _Room:

@@ -62,12 +62,14 @@ class LocalRecord:
         return (task, attempt) in self._sent
 
     def take_broken_off(self, task: str, attempt: int) -> float:
-        seconds, now = 0.0, asyncio.get_running_loop().time()
+        since: dict[str, float] = {}
         for key, (its_task, its_attempt, began) in list(self._under_way.items()):
             if its_task is not None and (task, attempt) in ((its_task, its_attempt), *TaskPath.parse(its_task).around):
-                seconds += now - began
+                since[its_task] = min(began, since.get(its_task, began))
                 del self._under_way[key]
-        return seconds
+        now = asyncio.get_running_loop().time()
+        # Calls of one task at the same time took as long as the longest of them.
+        return sum(now - began for began in since.values())
 
     def urls(self) -> Collection[str]:
         if self._urls is None:

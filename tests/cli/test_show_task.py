@@ -1,0 +1,19 @@
+"""`show RUN TASK` on a terminal."""
+
+from __future__ import annotations
+
+from chargehand.cli.show_task import describe_task
+
+LONG = "You are the researcher. You find out what the given material says about one question, so that others can"
+
+
+def test_a_prompt_is_shown_without_the_line_breaks_of_its_file() -> None:
+    """Where a line was broken because it is long it continues; lists, short lines and paragraphs stay."""
+    prompt = f"{LONG}\nrely on it.\nDo that.\n\n- {LONG}\n  rely on it.\n- Short."
+    call = {"kind": "model", "messages": [{"role": "system", "text": prompt}, {"role": "user", "text": prompt}]}
+    attempt = {"number": 1, "calls": [call]}
+    whole = {"task": "t1", "worker": "w", "status": "running", "instruction": "", "success_criterion": ""}
+    lines = [line.strip() for line in describe_task(whole | {"attempts": [attempt], "decisions": [], "outcome": None})]
+    at = lines.index(f"system     {LONG} rely on it.")
+    assert lines[at + 1 : at + 5] == ["Do that.", "", f"- {LONG} rely on it.", "- Short."]
+    assert lines[at + 5 :][:2] == [f"user       {LONG}", "rely on it."]
