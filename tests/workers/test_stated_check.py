@@ -1,4 +1,4 @@
-"""A small open model's answer from material: code looks for what was not given, and a short one is doubted."""
+"""A small open model's answer from material: code looks for what was not given, and it is doubted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from chargehand.workers.check_sources import DOUBTED
 from chargehand.workers.stated_check import count_sentences, find_foreign
+from chargehand.workers.worker_prompt import NO_PROMPT
 from tests.kernel import MODEL, SMALL_MODEL
 from tests.workers.test_evidence import NOTES, work
 
@@ -57,17 +58,29 @@ def test_a_figure_or_a_name_that_was_not_given_makes_an_answer_doubtful(notes: P
     assert any(word in outcome.gaps[0].reason for word in ("450", "Olga"))
 
 
-@pytest.mark.parametrize(
-    ("said", "model"),
-    [
-        (SEATS, MODEL),
-        ("The hall in Voss is closed. It is. The hall in Bergen is not. It seats 310.", SMALL_MODEL),
-    ],
-)
-def test_answers_of_larger_models_and_long_texts_are_not_doubted(notes: Path, said: str, model: str) -> None:
-    """A long text is not one answer to one question."""
-    outcome, _, _ = work(said, material=notes, model=model, shows=True, task=ASKED)
+def test_a_long_answer_from_material_is_doubted_too(notes: Path) -> None:
+    """A small model that works an answer out step by step can be as wrong. Its own words are no invented names."""
+    said = "The hall in Voss is closed. It is. The Hall of Bergen is not. It seats 310."
+    outcome, _, _ = work(said, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
+    assert (outcome.output, outcome.partial, len(outcome.gaps)) == (said, True, 1)
+    assert "misread" in outcome.gaps[0].reason
+
+
+def test_answers_of_larger_models_are_not_doubted(notes: Path) -> None:
+    outcome, _, _ = work(SEATS, material=notes, model=MODEL, shows=True, task=ASKED)
     assert not outcome.gaps
+
+
+def test_without_a_prompt_a_small_model_gets_one_plain_call(notes: Path) -> None:
+    """The file's text and the question, as a person would paste them; other models get the worker's prompt."""
+    fields = {"prompt": "A long prompt.", "small_prompt": NO_PROMPT, "tools": FILE_TOOLS, "task": ASKED}
+    outcome, [call], _ = work(SEATS, material=notes, model=SMALL_MODEL, shows=True, **fields)
+    assert [message.text for message in call.messages] == [f"{NOTES.strip()}\n\n{QUESTION}"]
+    assert (call.tools, outcome.output) == ((), SEATS)
+    _, [call], _ = work(SEATS, material=notes, shows=True, **fields)
+    assert call.messages[0].text.startswith("A long prompt.\n")
+    _, [call], _ = work("Nothing is given.", model=SMALL_MODEL, **fields)
+    assert call.messages[0].text.startswith("A long prompt.\n")
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
-from chargehand.workers.worker_prompt import material_room
+from chargehand.workers.worker_prompt import NO_PROMPT, material_room
 
 WORKER = "assistant"
 _PROMPT = "Answer the request. Where there is material, answer from it, and say so when it does not have the answer."
-_SMALL_PROMPT = "Answer the question or do what is asked."
 _CRITERION = "The request is answered, or what is missing is said."
 
 
@@ -21,7 +20,7 @@ def single_team() -> Team:
     """One worker with the tools that read material, for what is too long for its prompt."""
     tools = ("read_file", "list_files", "search_files")
     return Team(
-        [Worker(WORKER, "Answers the whole request", prompt=_PROMPT, small_prompt=_SMALL_PROMPT, tools=tools)],
+        [Worker(WORKER, "Answers the whole request", prompt=_PROMPT, small_prompt=NO_PROMPT, tools=tools)],
         name="single",
     )
 

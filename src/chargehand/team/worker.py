@@ -67,6 +67,7 @@ class Worker:
     # Its team names it for the web: with `--web` it also has WEB_TOOLS.
     web: bool
     # Takes the place of `prompt` where the model is a small open one: the same in a few sentences, with an example.
+    # "none": where all the material is in its prompt, such a model gets the task alone.
     small_prompt: str
     # What a worker of the kind `command` starts.
     program: Program | None

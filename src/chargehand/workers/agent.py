@@ -29,10 +29,12 @@ from chargehand.workers.worker_prompt import (
     LAST_STEP,
     LONG_CONTEXT,
     MOST_MATERIAL,
+    NO_PROMPT,
     SMALL_ESCALATE,
     Shape,
     common_prompt,
     context_text,
+    material_and_question,
     own_prompt,
     small_system_prompt,
     system_prompt,
@@ -40,6 +42,7 @@ from chargehand.workers.worker_prompt import (
     with_context,
     with_material,
     without_line_numbers,
+    without_name,
     words_of_person,
 )
 
@@ -116,7 +119,7 @@ class Agent:
     @cached_property
     def small_openings(self) -> dict[bool, Message]:
         """The same to a small open model that answers in text: whether it has the material in its prompt -> words."""
-        prompt = self.small_prompt or self.prompt
+        prompt = self.prompt if self.small_prompt in ("", NO_PROMPT) else self.small_prompt
         cites = bool(self.material or self.tools)
         return {
             True: system(small_system_prompt(self.name, self.description, prompt)),
@@ -133,6 +136,8 @@ class Agent:
             return [common, with_context(context, own, task_prompt(task, inputs, context=False))]
         is_brief = shape == "plain" and is_small_open(self.model_for(task.tier))
         asked = task_prompt(task, inputs, brief=is_brief and has_read)
+        if is_brief and has_read and shown and self.small_prompt == NO_PROMPT:
+            return [material_and_question(shown, asked)]
         is_short = is_small(self.model_for(task.tier))
         opening = self.small_openings[has_read] if is_brief else self.openings[shape, is_short]
         return [opening, with_material(shown, asked) if shown else user(asked)]
@@ -259,8 +264,10 @@ class _Attempt:
         self.results.append((arguments, result))
         model = self.agent.model_for(self.task.tier)
         self.has_read = bool(result.lines) and is_small(model)
-        is_brief = self.has_read and self.shape == "plain" and is_small_open(model)
-        return without_line_numbers(result.text) if is_brief else result.text
+        if not (self.has_read and self.shape == "plain" and is_small_open(model)):
+            return result.text
+        shown = without_line_numbers(result.text)
+        return without_name(shown) if self.agent.small_prompt == NO_PROMPT and len(result.lines) == 1 else shown
 
     async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
         """The next reply, or the outcome when there is none.
@@ -346,19 +353,18 @@ class _Attempt:
         return held
 
     def _doubt_if_small(self, held: Grounded) -> Grounded:
-        """The answer with less confidence and a stated gap, if a small open model gave a short answer from material."""
+        """The answer with less confidence and a stated gap, if a small open model gave it from material alone."""
         model, task = self.agent.model_for(self.task.tier), self.task
         if self.shape != "plain" or not is_small_open(model):
             return held
         from chargehand.workers import stated_check as check  # few models are so small
 
         question, said = task.instruction.strip(), str(held.answer.output)
-        if check.count_sentences(said) > check.MOST_SENTENCES or len(question) > check.LONGEST_QUESTION:
-            return held
         given = "\n".join(message.text for message in self.messages)
-        if foreign := check.find_foreign(said, given):
+        is_short = check.count_sentences(said) <= check.MOST_SENTENCES and len(question) <= check.LONGEST_QUESTION
+        if is_short and (foreign := check.find_foreign(said, given)):
             return held.doubt(f"The material does not have {', '.join(foreign[:_MOST_DETAILS])}.", task.id)
-        if self.assignment.inputs or context_text(task):
+        if self.assignment.inputs or context_text(task) or len(question) > check.LONGEST_QUESTION:
             # The text that supports the answer may be there.
             return held
         return held.doubt(f"{model} is a small model and may have misread the material.", task.id)

@@ -10,7 +10,7 @@ from typing import Final
 
 from chargehand.values.lazy_regex import lazy_regex
 
-# A longer answer (in sentences) or a longer question (in characters) is not one answer to one question.
+# Figures and names are looked up in a shorter answer (in sentences) to a shorter question (in characters) only.
 MOST_SENTENCES: Final = 3
 LONGEST_QUESTION: Final = 600
 

@@ -24,6 +24,8 @@ _CHARACTERS_A_TOKEN = 3
 _KEPT_TOKENS = 5_000
 # Characters of context from which a provider keeps it for other calls: about 1,024 tokens.
 LONG_CONTEXT = 4_096
+# As the prompt for small open models: with all the material before it, such a model gets the task and no other word.
+NO_PROMPT = "none"
 
 ESCALATE = ToolSpec(
     name="escalate",
@@ -125,11 +127,24 @@ def without_line_numbers(shown: str) -> str:
     return _LINE_NUMBER.sub("", _LINES_OF_FILE.sub("", shown))
 
 
+def without_name(shown: str) -> str:
+    """The text of one file, without the line above it that has its name."""
+    return shown.partition("\n")[2]
+
+
 def with_material(shown: str, task: str) -> Message:
     """What was read of the material for the worker, before its task: tasks of one run have it in common."""
     quoted = shown.replace("</data", "</ data")
     common = f"Material\n<data>\n{quoted}\n</data>\n\n"
     return user(f"{common}{task}", shared=len(common))
+
+
+def material_and_question(shown: str, task: str) -> Message:
+    """One plain call: what was read of the material, then the question, and not a word more.
+
+    A small model answers this best: every rule beside it makes some of its right answers wrong (bench/JUDGEMENT.md).
+    """
+    return user(f"{shown}\n\n{task}", shared=len(shown))
 
 
 def with_context(context: str, own: str, task: str) -> Message:
