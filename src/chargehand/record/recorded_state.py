@@ -1,0 +1,117 @@
+"""What the events of a run add up to: what must not be done again, and what is left to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import field
+from typing import Any
+
+from chargehand.events import Control, ModelReplied, PlanApproved, Reused, ToolReturned
+from chargehand.events.body import Data
+from chargehand.record.spending import Called, InFlight, RecordedSpending
+from chargehand.record.waits import Waits
+from chargehand.values.base import JSON
+from chargehand.values.order import Restart
+from chargehand.values.outcome import Outcome, Usage
+from chargehand.values.plain_class import plain_class
+
+Returned = ModelReplied | ToolReturned | Reused
+
+
+@plain_class(eq=True)
+class RecordedState:
+    """The state of a run by its record. `Replay` folds events into it, `reopen_tasks` lets tasks run again."""
+
+    run: str = ""
+    seq: int = 0
+    # The request, team and settings that the run continues with.
+    start: Data = field(default_factory=dict[str, Any])
+    sessions: int = 0
+    plan: Data | None = None
+    # Task -> the added tasks that take its place once they are done.
+    fills: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    # The plan that runs, whether it was given, and what planning used.
+    approved: PlanApproved | None = None
+    # The last drafted plan without errors, which a person is asked to approve.
+    drafted: Data | None = None
+    # The approved plans of the teams that do attempts, by attempt (`t3/1`).
+    approved_within: dict[str, PlanApproved] = field(default_factory=dict[str, PlanApproved])
+    # The plan came from the user: the planner is never asked.
+    plan_given: bool = False
+    # By key, effects that returned.
+    committed: dict[str, Returned] = field(default_factory=dict[str, Returned])
+    # By key, the own names of the models that were called for these effects.
+    models: dict[str, str] = field(default_factory=dict[str, str])
+    # By key, effects begun and not returned when the record stops.
+    intents: dict[str, Called] = field(default_factory=dict[str, Called])
+    decisions: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    questions: dict[str, Data] = field(default_factory=dict[str, Data])
+    answers: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    ended: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    # task/attempt -> the outcome of an attempt that is not done.
+    attempted: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    # task, and task/attempt -> when it was first begun, in owned seconds without the task's waits for people.
+    begun: dict[str, float] = field(default_factory=dict[str, float])
+    # task -> attempts begun; a reopened task continues to count from there.
+    attempts: dict[str, int] = field(default_factory=dict[str, int])
+    reopened: dict[str, int] = field(default_factory=dict[str, int])
+    # task -> the drafted plan of the tasks that replace it.
+    splits: dict[str, Data] = field(default_factory=dict[str, Data])
+    # Results of calls that are made again: they cost money too.
+    unused: list[Returned] = field(default_factory=list[Returned])
+    spending: RecordedSpending = field(default_factory=RecordedSpending)
+    # Output tokens of the workers: what the synthesizer will have to read.
+    written: int = 0
+    # Seconds during which a process owned and ran this run.
+    owned_s: float = 0.0
+    status: str = "running"
+    report: Data | None = None
+    waits: Waits = field(default_factory=Waits)
+    # Orders with a verdict, by key: they are not acted on again.
+    controls: dict[str, Control] = field(default_factory=dict[str, Control])
+    # Only a person continues a paused run.
+    paused: bool = False
+    # task -> why a person stopped it. It stays stopped.
+    stopped: dict[str, str] = field(default_factory=dict[str, str])
+    # Key of the order -> a restart that no session has carried out yet; and task -> the last restart that was carried
+    # out.
+    restarts: dict[str, Restart] = field(default_factory=dict[str, Restart])
+    restarted: dict[str, Restart] = field(default_factory=dict[str, Restart])
+    # Key of the order -> a person's words, and the task whose worker they are for.
+    words: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    # How often each event that is recorded once was recorded, by `mark_of`.
+    marks: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
+    _session_began: float = 0.0
+    _owned_before: float = 0.0
+
+    def open_questions(self) -> dict[str, Data]:
+        """Questions without an answer, by key, in the order they were asked."""
+        return {key: question for key, question in self.questions.items() if key not in self.answers}
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether the team has workers that start programs."""
+        team: Data = self.start.get("team") or {}
+        return any(worker.get("program") for worker in team.get("workers", ()))
+
+    def usages(self) -> Iterator[Usage]:
+        """The usage of each model call with a result, in tasks that ended, that did not end and that were reopened."""
+        from chargehand.values.effect import ModelResult, usage_of
+
+        for returned in (*self.committed.values(), *self.unused):
+            reply: Data = returned.result.get("reply") or {}
+            if (used := returned.result.get("used")) is not None:
+                yield Usage.model_validate(used)  # the usage of a program
+            elif isinstance(returned, ModelReplied):
+                model = self.models.get(returned.key) or reply.get("model", "")
+                yield usage_of(ModelResult.model_validate(returned.result), model)
+
+    def in_flight(self) -> list[InFlight]:
+        """Calls under way where the record stops."""
+        return self.spending.in_flight(self.intents)
+
+    def is_replaced(self, task: str) -> bool:
+        """Whether added tasks have replaced it and all of them are done."""
+        by = self.fills.get(task)
+        return bool(by) and all(id in self.ended and self.ended[id].ok for id in by or ())
