@@ -7,13 +7,16 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt --editable
+# What pip would do on one core.
+COMPILE := $(BIN)/python -m compileall -qq -j 0
 # Of npm: the official client for node and a server of MCP, and with `make npm` coding agents (700 MB).
 NPM := timeout 300 npm install --silent --no-audit --no-fund --prefix .venv/npm
 NPM_CLIENTS := openai @modelcontextprotocol/server-everything
 # One more than the smallest machine has cores: many tests wait for processes and for the network.
 WORKERS ?= 3
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+# Each worker has its part from the start, so that a server or a browser is started once for the tests of a module.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 PYTEST_ARGS ?=
 # Debian's Chromium, for the tests of the page; only root can install it.
 BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
@@ -29,20 +32,24 @@ install: .venv/.installed ## the chargehand command in .venv/
 dev: .venv/.dev ## install, with everything tests and linters need
 	@:
 
-# The types are checked beside the tests: alone they keep one core busy and leave the others idle.
 check: dev ## lint, types, import layers, and the tests that take seconds
-	@$(MAKE) lint > .venv/lint.txt 2>&1 & lint=$$!; \
-	echo "== pytest, without the slow tests"; \
-	$(PYTEST) -m 'not slow' --hypothesis-profile=check $(PYTEST_ARGS); tests=$$?; \
-	wait $$lint; linted=$$?; cat .venv/lint.txt; test $$tests = 0 -a $$linted = 0
+	@echo "== pytest, without the slow tests"
+	@$(call beside_lint,$(PYTEST) -m 'not slow' --hypothesis-profile=check $(PYTEST_ARGS))
 
-test: lint ## lint, types, import layers, then all tests, with a tenth of the large counts
+test: dev ## lint, types, import layers, and all tests, with a tenth of the large counts
 	@echo "== pytest"
-	@$(PYTEST) $(PYTEST_ARGS)
+	@$(call beside_lint,$(PYTEST) $(PYTEST_ARGS))
 
-soak: lint ## the same with all kills, faults, simulations and fuzzing: before an issue is closed
+soak: dev ## the same with all kills, faults, simulations and fuzzing: before an issue is closed
 	@echo "== pytest, full counts"
-	@CHARGEHAND_SOAK=1 $(PYTEST) $(PYTEST_ARGS)
+	@$(call beside_lint,CHARGEHAND_SOAK=1 $(PYTEST) $(PYTEST_ARGS))
+
+# A command for tests, with the linters beside it: alone the check of types keeps one core busy and leaves the others idle.
+# The tests start hundreds of processes, and each would compile chargehand again where Python may keep nothing compiled.
+beside_lint = $(COMPILE) src; \
+	$(MAKE) lint > .venv/lint.txt 2>&1 & lint=$$!; \
+	$(1); tests=$$?; wait $$lint; linted=$$?; \
+	cat .venv/lint.txt; test $$tests = 0 -a $$linted = 0
 
 coverage: dev ## the tests with branch coverage, and what they leave out
 	@$(PYTEST) --cov --cov-report=term $(PYTEST_ARGS)
@@ -115,15 +122,18 @@ clean: ## remove .venv/, caches and build results
 
 .venv/.installed: .venv/.created pyproject.toml constraints.txt Makefile
 	@echo "== installing chargehand into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,serve]'
+	@$(INSTALL) '.[review,testgen,data,serve]'
+	@$(COMPILE) .venv/lib src || true
 	@touch $@
 
-.venv/.dev: .venv/.installed
-	@echo "== installing the development tools into .venv/"
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[review,testgen,data,serve,dev]'
-	@command -v chromium >/dev/null || $(BROWSER) || echo "== no chromium: the tests in a browser are skipped"
-	@command -v npm >/dev/null && $(NPM) $(NPM_CLIENTS) || echo "== no npm: the tests with clients for node are skipped"
-	@touch $@
+# What is not Python's own comes at the same time: it waits for the network.
+.venv/.dev: .venv/.created pyproject.toml constraints.txt Makefile
+	@echo "== installing chargehand and the development tools into .venv/"
+	@(command -v chromium >/dev/null || $(BROWSER) || echo "== no chromium: the tests in a browser are skipped") & \
+	(command -v npm >/dev/null && $(NPM) $(NPM_CLIENTS) || echo "== no npm: the tests with clients for node are skipped") & \
+	$(INSTALL) '.[review,testgen,data,serve,dev]'; installed=$$?; \
+	$(COMPILE) .venv/lib || true; wait; exit $$installed
+	@touch .venv/.installed $@
 
 # An interpreter on the PATH may be a shim that fails when run, so each candidate is run. One that can make a
 # virtual environment is preferred over a newer one that cannot.

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -38,27 +40,35 @@ from tests.pace import PATIENCE_S, Timed
 pytestmark = pytest.mark.xdist_group("temporal")
 
 
+class Disk(BlobStore):
+    """A blob store whose disk can be away. To move its folder would not do: a writer makes a new one at any moment."""
+
+    away = False
+
+    @contextmanager
+    def _translate_errors(self, path: str) -> Generator[None]:
+        with super()._translate_errors(path):
+            if self.away:
+                raise NotADirectoryError(self.url)
+            yield
+
+
 def test_a_store_that_is_away_for_a_while_loses_nothing(server: Server, tmp_path: Path) -> None:
     """The command ends with a typed problem, steps are tried again, and the run completes when the store is back."""
-    gates = Gates()
-    (tmp_path / "blobs").mkdir()
+    gates, disk = Gates(), Disk(tmp_path.as_uri())
     flow = Flow(gates.talk, tasks(task("a"), task("b", "a")), seconds=0.01)
 
     async def work() -> None:
-        fleet = Fleet(await server.connect(), BlobStore((tmp_path / "blobs").as_uri()), flow)
+        fleet = Fleet(await server.connect(), disk, flow)
         async with fleet.working():
             gates.close("a")
             run = await fleet.start()
             await fleet.until(run, "model_called")
-            (tmp_path / "blobs").rename(tmp_path / "away")
-            (tmp_path / "blobs").write_text("not a folder", encoding="utf-8")
+            disk.away = True
             gates.open("a")
             with pytest.raises(StoreUnreachable):
-                await asyncio.wait_for(
-                    follow_run(fleet.client, fleet.store, run, on_event=lambda event: None), PATIENCE_S
-                )
-            (tmp_path / "blobs").unlink()
-            (tmp_path / "away").rename(tmp_path / "blobs")
+                await asyncio.wait_for(follow_run(fleet.client, disk, run, on_event=lambda event: None), PATIENCE_S)
+            disk.away = False
             assert (await fleet.report(run)).status == "complete"
 
     asyncio.run(work())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from chargehand.apps.testgen.ghostwrite import notes_of
 from chargehand.apps.testgen.places_of_tests import SuitePlace
-from chargehand.apps.testgen.sandbox import INSTALL, CommandResult, Room, SandboxLimits
+from chargehand.apps.testgen.sandbox import INSTALL, CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.verify import OWN_SETTINGS, RUN_S, at_home, conftest_of
 from chargehand.errors import UsageError
 
@@ -57,14 +57,19 @@ def describe_settings(place: SuitePlace) -> str:
 
 
 async def _problem(room: Room, paths: Sequence[str], place: SuitePlace) -> str | None:
-    """The message of pytest if it cannot collect or run the test; None if it does both."""
+    """The message of pytest if it cannot run or collect the test; None if it does both."""
     path = f"{place.folder}/{_NAME}"
-    steps = [at_home("collected", place, "--collect-only", path), at_home("ran", place, path)]
     files = {**OWN_SETTINGS, f"project/{path}": _TEST, **conftest_of(place)}
-    collected, ran = await room.run(steps, files, SandboxLimits(seconds=RUN_S), paths)
-    if collected.code != 0:
-        return _error_line(collected)
-    return None if ran.code == 0 and any("passed" in note for note in notes_of(ran)) else _error_line(ran)
+
+    async def run(step: Step) -> CommandResult:
+        (ended,) = await room.run([step], files, SandboxLimits(seconds=RUN_S), paths)
+        return ended
+
+    ran = await run(at_home("ran", place, path))
+    if ran.code != 0 or not any("passed" in note for note in notes_of(ran)):
+        return _error_line(ran)
+    collected = await run(at_home("collected", place, "--collect-only", path))
+    return None if collected.code == 0 else _error_line(collected)
 
 
 def _error_line(ended: CommandResult) -> str:
