@@ -16,11 +16,12 @@ from chargehand.limits.event_loop_turns import LoopTurns
 T = TypeVar("T")
 
 # How many runs begin in one turn of a loop: each computes for some milliseconds before its first call.
-_BEGIN_AT_ONCE = 8
+_BEGIN_AT_ONCE = 4
 _beginnings: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns] = WeakKeyDictionary()
 
 # A wide run makes many values that live to its end: the collector finds little to free among them.
-_THRESHOLDS = (50_000, 20, 20)
+# Each of the frequent collections looks at this many new values: more of them would stop the loop for too long.
+_THRESHOLDS = (10_000, 100, 20)
 # How many runs are under way in this process, and what the thresholds were before the first of them.
 _under_way = 0
 _before = (700, 10, 10)
