@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.cli.terminal import STARTED, Shell
 from tests.counts import SOAK
@@ -60,8 +60,11 @@ SLOW = (
     "tests/tools/test_other_servers.py",
     "tests/tools/test_query_data.py",
 )
+# No limit of time for one example, which a busy machine would break; LIMIT_S ends what hangs.
+settings.register_profile("test", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("test")
 # For `make check`: a quarter of the examples, where a test does not say how many.
-settings.register_profile("check", max_examples=25, deadline=None)
+settings.register_profile("check", settings(), max_examples=25)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -21,6 +21,7 @@ from tests.cli.test_live import seen_on
 from tests.cli.test_people import Screen as Asking
 from tests.cli.test_review_models import shell_settings
 from tests.loopback import Answer, Seen, serving
+from tests.pace import PATIENCE_S
 
 # What would colour, set the title, make a link, write the clipboard, do the same in C1, reorder, ring and move back.
 EVIL = (
@@ -491,7 +492,7 @@ def test_no_command_lets_a_control_character_reach_a_terminal(stage: Stage, name
         child = process(*name.split(), *arguments, home=stage.shell.home, env=env, **streams)
         os.close(theirs)
         seen = seen_on(mine)
-        child.wait(timeout=30)
+        child.wait(timeout=PATIENCE_S)
         assert_shown((name, *arguments), OWN.sub("", seen))
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from chargehand.team import shipped_teams
 from tests.apps.testgen.rooms import means
+from tests.pace import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "chargehand"
@@ -37,7 +38,9 @@ class Installed:
         home = folder.parent / f"{folder.name}-home"
         home.mkdir(exist_ok=True)
         env = {"PATH": f"{self.prefix / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": str(home), "NO_COLOR": "1"}
-        return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=100, check=False)
+        return subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
 
     def json(self, folder: Path, *command: str) -> Any:
         ended = self.run(folder, *command)
@@ -50,13 +53,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """Built from this checkout, without the network."""
     folder = tmp_path_factory.mktemp("installed")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=100)
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE_S)
     (wheel,) = folder.glob("*.whl")
     prefix = folder / "venv"
     venv.create(prefix, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(prefix / "bin" / "python")]
     install = [*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True, timeout=100)
+    subprocess.run(install, check=True, capture_output=True, timeout=PATIENCE_S)
     # Files in a folder that a .pth names are importable, but its own .pth files do not count: no editable install.
     (packages,) = (prefix / "lib").glob("python*/site-packages")
     (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")

@@ -15,6 +15,7 @@ import pytest
 from chargehand.record.home import Home
 from tests.cli.terminal import Shell, finished, plan, process, slow, task
 from tests.loopback import Answer, Seen, answer_json, serving
+from tests.pace import PATIENCE_S
 
 MODEL = "openai:some-model"
 SAID = {"summary": "A few words.", "output": {"text": "Words that are its own."}, "claims": [], "confidence": 80}
@@ -58,7 +59,7 @@ def test_a_killed_run_reports_no_less_than_was_served(
         monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-test")
         args = ("run", "--plan", given, "--model", MODEL, "--max-concurrent", 2)
         victim = process(*args, home=shell.home)
-        assert reached.wait(30)
+        assert reached.wait(PATIENCE_S)
         victim.kill()
         victim.communicate()
         billed = sum(input + output for input, output, _ in served)
@@ -90,7 +91,7 @@ def test_a_killed_run_that_is_cancelled_reports_what_was_in_flight(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-test")
         victim = process("run", "--plan", given, "--model", MODEL, home=shell.home)
-        assert reached.wait(30)
+        assert reached.wait(PATIENCE_S)
         victim.kill()
         victim.communicate()
     assert shell("cancel", "last").code == 0

@@ -26,7 +26,6 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
     own = f"http://127.0.0.1:{client.port}/"
     window = open_window(browser, f"{own}?token={TOKEN}", own)
     page = window.page
-    page.set_default_timeout(PATIENCE_S * 1000)
     page.locator("summary:has-text('Start a run')").click()
     page.locator("textarea[name=request]").fill("Do both parts")
     page.get_by_label("Show me the plan before it runs").check()
@@ -62,7 +61,6 @@ def test_questions_of_all_runs_are_answered_in_the_list(client: Client, browser:
     own = f"http://127.0.0.1:{client.port}/"
     window = open_window(browser, f"{own}?token={TOKEN}", own)
     page = window.page
-    page.set_default_timeout(PATIENCE_S * 1000)
     page.wait_for_selector(".inbox .question")
     assert "1 run needs you" in window.words(".inbox")
     assert "b w Do the other part" in window.words(".inbox .question")
@@ -85,7 +83,6 @@ def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str)
     own = f"http://127.0.0.1:{client.port}/"
     window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
     page = window.page
-    page.set_default_timeout(PATIENCE_S * 1000)
     page.locator(".menu summary:has-text('Fork')").focus()
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Start the fork").click()
@@ -112,6 +109,7 @@ def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str)
 def test_the_page_of_a_run_that_is_not_there_says_so(client: Client, browser: Browser) -> None:
     """With the way back to those that are; the status is 404."""
     page = browser.new_page(extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+    page.set_default_timeout(PATIENCE_S * 1000)
     answer = page.goto(f"http://127.0.0.1:{client.port}/runs/20200101-000000-none")
     assert answer is not None
     assert answer.status == 404
@@ -179,7 +177,6 @@ def test_a_run_that_was_cancelled_is_resumed_in_the_page(tmp_path: Path, browser
         client.post(f"/api/v1/runs/{run}/cancel")
         own = f"http://127.0.0.1:{client.port}/"
         window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
-        window.page.set_default_timeout(PATIENCE_S * 1000)
         window.page.wait_for_selector(".pill.r-cancelled")
         window.page.get_by_role("button", name="Resume").click()
         window.page.wait_for_selector(".pill.r-complete")
@@ -224,7 +221,6 @@ def test_an_edited_plan_is_checked_and_compared_while_it_is_typed(client: Client
     own = f"http://127.0.0.1:{client.port}/"
     window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
     page = window.page
-    page.set_default_timeout(PATIENCE_S * 1000)
     page.locator("summary:has-text('Edit the plan')").click()
     text = page.get_by_label("Plan as JSON")
     drafted = text.input_value()
@@ -250,7 +246,6 @@ def test_hostile_requests_and_plans_do_nothing_in_the_list(tmp_path: Path, brows
         own = f"http://127.0.0.1:{client.port}/"
         window = open_window(browser, f"{own}?token={TOKEN}", own)
         page = window.page
-        page.set_default_timeout(PATIENCE_S * 1000)
         page.get_by_role("button", name="Older runs").click()
         page.wait_for_function("() => document.querySelectorAll('.run').length === 100")
         page.wait_for_function("() => document.querySelectorAll('.inbox .question').length === 8")
@@ -286,7 +281,6 @@ def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browse
         own = f"http://127.0.0.1:{client.port}/"
         window = open_window(browser, f"{own}?token={TOKEN}", own)
         page = window.page
-        page.set_default_timeout(PATIENCE_S * 1000)
 
         def press(selector: str, words: str = "") -> None:
             page.locator(selector).first.focus()

@@ -17,6 +17,7 @@ from chargehand import Supervisor
 from chargehand.record.home import Home
 from chargehand.server import wait_for_run
 from chargehand.testing import ScriptedModel
+from tests.pace import PATIENCE_S
 from tests.server.mcp_clients import ERAS, over_http, run, stdio_of, text_of, write_script
 from tests.server.serving import ANSWERS, CLIENT_TOKEN, make_supervisor, serving
 from tests.server.serving import Client as HttpClient
@@ -73,7 +74,7 @@ def test_the_official_client_runs_a_team(kind: str, mode: str, http: HttpClient,
             data = told.structured_content
             assert (data["status"], data["answer"], data["next"]) == ("complete", "All is done [a] [b].", None)
             assert "All is done [a] [b]." in text_of(told)
-            async with asyncio.timeout(10):  # a client may hear of progress after the result
+            async with asyncio.timeout(PATIENCE_S):  # a client may hear of progress after the result
                 while data["run"] not in await lines.get():
                     pass
             read = (await client.call_tool("get_run", {"run": data["run"], "task": "a"})).structured_content

@@ -12,6 +12,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
+from tests.pace import PATIENCE_S
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium")
 
@@ -34,7 +36,7 @@ def browser() -> Iterator[Browser]:
     """Chromium without a window."""
     with sync_playwright() as playwright:
         # Tests may run as root, where Chromium refuses its own sandbox.
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE_S * 1000)
         yield started
         started.close()
 
@@ -42,6 +44,7 @@ def browser() -> Iterator[Browser]:
 def open_window(browser: Browser, address: str, own: str, **options: Any) -> Window:
     """Open an address. Requests that do not begin with `own`, dialogs and errors of scripts are problems."""
     page = browser.new_page(**options)
+    page.set_default_timeout(PATIENCE_S * 1000)
     window = Window(page)
 
     def requested(request: Request) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from chargehand.trace import to_html
 from chargehand.values.outcome import failed
 from chargehand.values.plan import Plan, Task
 from tests.counts import SOAK
+from tests.pace import Timed
 from tests.trace.browser import Window, browser, needs_chromium, open_file, serious_violations
 from tests.trace.hostile import HARMLESS, HOSTILE
 from tests.trace.sample import MODEL, Recorder, many, plan, sample
@@ -147,10 +147,10 @@ def test_axe_finds_nothing_serious(browser: Browser, file: Path, scheme: Any, wi
 
 def test_a_long_fan_out_is_one_row_that_opens(browser: Browser, file: Path) -> None:
     """1,000 equal tasks are a group with counts; opened, only rows in sight are elements."""
-    began = time.monotonic()
     options: dict[str, Any] = {"viewport": {"width": 900, "height": 900}}
-    window = open_file(browser, file, to_html(many(1_000), Redactor()), **options)
-    assert time.monotonic() - began < PAINT_S
+    with Timed() as timed:
+        window = open_file(browser, file, to_html(many(1_000), Redactor()), **options)
+    assert timed.within(PAINT_S)
     assert window.page.evaluate(
         "[...document.querySelectorAll('dd')].every((each) => each.scrollWidth <= each.clientWidth)"
     )
@@ -214,6 +214,7 @@ def test_no_task_of_a_halted_run_is_at_work(browser: Browser, file: Path) -> Non
     record = Recorder()
     record.start(0, "Ask")
     record.note(1, "attempt_started", "t1", 1, worker="analyst", tier=None, model=MODEL)
+    record.note(1, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=1)
     record.note(4, "warning", message="Slow.")
     window = open_file(browser, file, to_html(record.events(), Redactor(), status="interrupted"))
     assert window.words(".row.s-waiting .tail") == "○ waiting · 3.0 s"

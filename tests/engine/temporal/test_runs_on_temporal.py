@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from chargehand.values.step import Head
 from tests.engine.temporal.fleet import Fleet, Server, free_port
 from tests.flows import Flow, Said, task, tasks, works
 from tests.kernel import result
-from tests.pace import PATIENCE_S
+from tests.pace import PATIENCE_S, Timed
 
 pytestmark = pytest.mark.xdist_group("temporal")
 CANARY = "CANARY-7f3a"
@@ -126,10 +125,10 @@ def test_cancelling_reaches_a_hanging_call(server: Server, tmp_path: Path) -> No
         async with fleet.working():
             run = await fleet.start()
             await fleet.until(run, "model_called")
-            began = time.monotonic()
-            await fleet.client.get_workflow_handle(run).cancel()
-            report = await fleet.report(run)
-            assert time.monotonic() - began < 15
+            with Timed() as timed:
+                await fleet.client.get_workflow_handle(run).cancel()
+                report = await fleet.report(run)
+            assert timed.within(15.0)
         assert report.status == "cancelled"
 
     asyncio.run(work())
