@@ -303,7 +303,7 @@ def test_show_gives_the_plan_to_be_edited_and_run_again(shell: Shell) -> None:
     """As JSON it is what `rerun --plan` takes."""
     model = shell.script(planned(task("t1"), task("t2", "t1")))
     shell("run", "Say it", "--model", model)
-    assert "Strategy  sequential: 2 tasks" in shell("show", "last", "--plan").out
+    assert "Shape     2 tasks, one after another" in shell("show", "last", "--plan").out
     made = shell("show", "last", "--plan", "--json").json
     assert [each["id"] for each in made["tasks"]] == ["t1", "t2"]
     assert shell("rerun", "last", "--plan", shell.write("plan.json", made), "--model", model).code == 0

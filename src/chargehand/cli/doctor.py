@@ -37,6 +37,8 @@ EXTRAS = {
     "embedded": (("xllamacpp",), "models in this process"),
     "temporal": (("cryptography", "obstore", "temporalio"), "several machines"),
 }
+# Extras that `all` does not install.
+_APART = {"embedded", "temporal"}
 _MARKS = {"ok": "ok      ", "note": "note    ", "problem": "PROBLEM "}
 
 
@@ -146,7 +148,8 @@ def _extras() -> DoctorCheck:
     if not missing:
         return DoctorCheck("extras", "ok", "all installed")
     named = ", ".join(f"{name} ({EXTRAS[name][1]})" for name in missing)
-    return DoctorCheck("extras", "note", f"not installed: {named}\npip install 'chargehand[{','.join(missing)}]'")
+    state = "note" if set(missing) - _APART else "ok"
+    return DoctorCheck("extras", state, f"not installed: {named}\npip install 'chargehand[{','.join(missing)}]'")
 
 
 def _trust(home: str) -> Iterator[DoctorCheck]:

@@ -35,10 +35,10 @@ def models(as_json: bool) -> None:
     if as_json:
         out.document(described)
     elif chosen:
-        rows = [(c["for"], c["model"], _price(c["price"]), f"{c['window']:,}") for c in chosen]
-        out.table(("for", "model", "USD per million tokens", "window"), rows)
+        rows = [(c["for"], c["model"], *_price(c["price"]), f"{c['window']:,}") for c in chosen]
+        out.table(("for", "model", "input", "cached", "output", "window"), rows)
         keys = ", ".join(dict.fromkeys(_key(c["key"]) for c in chosen))
-        out.put(f"\nKeys: {keys}. Prices as of {prices.AS_OF}.")
+        out.put(f"\nPrices in USD per million tokens, as of {prices.AS_OF}. Keys: {keys}.")
         out.put("Choose models with --model, CHARGEHAND_MODEL, or [models] in chargehand.toml.")
     else:
         rows = [(each["name"], _key(each["key"]), _address(each)) for each in described["providers"]]
@@ -55,5 +55,7 @@ def _address(provider: Mapping[str, Any]) -> str:
     return "in this process" if provider["name"] == "embedded" else provider["base_url"]
 
 
-def _price(price: Mapping[str, Any] | None) -> str:
-    return "unknown" if price is None else f"{price['input']:g} in, {price['cached']:g} cached, {price['output']:g} out"
+def _price(price: Mapping[str, Any] | None) -> tuple[str, str, str]:
+    if price is None:
+        return ("unknown", "", "")
+    return (f"{price['input']:g}", f"{price['cached']:g}", f"{price['output']:g}")

@@ -67,9 +67,11 @@ def serve(
     from chargehand.errors import UsageError
 
     try:
+        if engine == "temporal":
+            import temporalio  # noqa: F401 # pyright: ignore[reportUnusedImport] -- before anything starts that needs it
         from chargehand.server.run_server import ServeOptions, serve
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("anyio", "starlette", "uvicorn"):
+        if (error.name or "").partition(".")[0] not in ("anyio", "starlette", "uvicorn", "temporalio"):
             raise
         extras = "serve,temporal-dev" if dev else "serve,temporal" if engine == "temporal" else "serve"
         raise UsageError(

@@ -100,7 +100,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
         tokens,
     )
     from chargehand.cli.screen import WIDEST, terminal_columns
-    from chargehand.trace.number_text import duration, several
+    from chargehand.trace.number_text import several
 
     width = min(terminal_columns(), WIDEST) if sys.stdout.isatty() else None
 
@@ -119,7 +119,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
                 each["worker"],
                 each["status"],
                 str(each["attempts"]),
-                duration(each["usage"]["seconds"]),
+                _time(each),
                 f"{tokens(each['usage']):,}",
                 each["summary"],
             )
@@ -142,3 +142,11 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
     for label, path in documents(report):
         out.put(f"{label:<{LABEL}}{path}")
     out.put("\n".join(next_lines(commands(report)[1:], width)))
+
+
+def _time(outcome: dict[str, Any]) -> str:
+    """What the calls of a task took; nothing for a task that made none."""
+    from chargehand.trace.number_text import duration
+
+    usage = outcome["usage"]
+    return duration(usage["seconds"]) if usage["seconds"] else "reused" if usage["calls"] else ""
