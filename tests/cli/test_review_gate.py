@@ -99,7 +99,9 @@ def bare_python(folder: Path, *packages: str) -> Path:
         found = importlib.util.find_spec(name)
         assert found is not None
         assert found.origin is not None
-        (site / name).symlink_to(Path(found.origin).parent)
+        package = Path(found.origin).parent
+        for each in (package, *package.parent.glob(f"{name}-*.dist-info")):
+            (site / each.name).symlink_to(each)
     return folder / "bin" / "python"
 
 

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
         name: Analyzer(name, "bugs", None, per_file, lambda: reader.version, reader.run)
         for name, per_file in kinds.items()
     }
+    made["by_change"] = replace(made["whole"], name="by_change", by_change=True)
     monkeypatch.setattr("chargehand.engine.local.analysis.find_analyzers", lambda: {**ANALYZERS, **made})
     for name in ("a.txt", "b.txt"):
         (reader.root / name).write_text(name)
@@ -143,6 +144,20 @@ def test_what_is_found_in_all_files_together_is_known_only_as_a_whole(reader: Re
     assert reader.seen == [("a.txt", "b.txt")] * 2
     change = analysis(reader, "whole", changed={"a.txt": [[1, 1]]})
     assert [perform(change, cache).reused for _ in range(2)] == [0, 0]
+
+
+def test_what_depends_on_the_change_alone_is_known_while_base_and_lines_are_the_same(
+    reader: Reader, tmp_path: Path
+) -> None:
+    """Not for a base whose name may mean another commit later."""
+    cache = Cache(tmp_path / "cache")
+
+    def reused(base: str, last: int) -> int:
+        change = analysis(reader, "by_change", changed={"a.txt": ((1, last),)}, base=base)
+        return perform(change, cache).reused
+
+    assert [reused("a" * 40, 1), reused("a" * 40, 1), reused("a" * 40, 2), reused("b" * 40, 1)] == [0, 2, 0, 0]
+    assert [reused("main", 1), reused("main", 1)] == [0, 0]
 
 
 def test_a_file_that_could_not_be_checked_is_tried_again(reader: Reader, tmp_path: Path) -> None:

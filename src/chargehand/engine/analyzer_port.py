@@ -64,10 +64,12 @@ class Analyzer:
     run: Callable[[Scope], Awaitable[AnalyzerResult]]
     # It reads the whole tree that contains the files.
     whole_tree: bool = False
-    # What else its findings in whole files depend on; gets the root and a function that hashes a file there.
+    # What else its findings depend on; gets the root and a function that hashes a file there.
     around: Callable[[Path, Callable[[str], str | None]], Iterator[str]] | None = None
     # Whether it looks at a file, by its root and its path there; None: at every text file.
     accepts: Callable[[str, str], bool] | None = None
+    # What it finds in a change depends on nothing but the files, the changed lines, the base and `around`.
+    by_change: bool = False
 
 
 @cache

@@ -43,13 +43,18 @@ class Cache:
 
         def read(database: sqlite3.Connection) -> dict[str, bytes]:
             found: dict[str, bytes] = {}
+            unused: list[tuple[float, str]] = []
             for start in range(0, len(wanted), _AT_ONCE):
                 part = wanted[start : start + _AT_ONCE]
                 marks = ",".join("?" * len(part))
-                query = f"select key, value from entry where key in ({marks})"  # noqa: S608 -- question marks only
-                found.update(database.execute(query, part))
-            touched = [(now, key, now - NOTED_AGAIN_S) for key in found]
-            database.executemany("update entry set used = ? where key = ? and used < ?", touched)
+                query = f"select key, value, used from entry where key in ({marks})"  # noqa: S608 -- question marks only
+                for key, value, used in database.execute(query, part):
+                    found[key] = value
+                    if used < now - NOTED_AGAIN_S:
+                        unused.append((now, key))
+            # Even an update that changes nothing makes others wait.
+            if unused:
+                database.executemany("update entry set used = ? where key = ?", unused)
             return found
 
         return self._within(read, {}) if self._path.is_file() else {}

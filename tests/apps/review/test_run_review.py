@@ -10,10 +10,12 @@ import pytest
 
 from chargehand import Supervisor
 from chargehand.apps.registry import find_app
-from chargehand.apps.review import Review, run
+from chargehand.apps.review import Review, run, run_review
 from chargehand.apps.review.change import read_tree
 from chargehand.apps.review.review_plan import make_review_plan
+from chargehand.errors import AnalyzerFailed, UsageError
 from chargehand.events import Event
+from chargehand.record.cache import Cache
 from chargehand.runs.session import Session
 from chargehand.settings import Settings
 from chargehand.values.request import Request
@@ -119,3 +121,32 @@ def test_a_review_recorded_before_apps_were_named_is_shown_as_it_was(
         report = shell(command, "last", "--json").json
         assert report["answer"].startswith("# Review"), command
         assert report["data"]["fingerprints"], command
+
+
+def test_a_tool_that_worked_is_tried_again_only_when_it_is_installed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that fails is tried every time."""
+    tried: list[str] = []
+
+    async def try_out(tool: str) -> None:
+        tried.append(tool)
+        if len(tried) == 1:
+            raise AnalyzerFailed("broken")
+
+    async def ruff_works() -> None:
+        pass
+
+    installed = {"ruff": "ruff 1", "bandit": "bandit 1"}
+    monkeypatch.setattr(run_review.run_analysis, "try_out", try_out)
+    monkeypatch.setattr("chargehand.apps.review.analyzers.ruff.try_out", ruff_works)
+    monkeypatch.setattr(run_review, "installation", installed.get)
+    check, cache = run_review._check_tools, Cache(tmp_path)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(UsageError, match="bandit"):
+        asyncio.run(check(cache))
+    for _ in range(2):
+        asyncio.run(check(cache))
+    assert len(tried) == 2
+    installed["bandit"] = "bandit 2"
+    asyncio.run(check(cache))
+    assert len(tried) == 3

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from chargehand.apps.review import work_tree as git
 from chargehand.apps.review.analyzers.source_files import UNREAD
@@ -82,11 +83,11 @@ class Change:
 
 def read_tree(path: Path) -> Change:
     """All files under a folder, or one file; the files known to git if there is a repository."""
-    root, inside = place(path)
+    root, inside, in_repository = place(path)
     if path.is_file():
         names: Iterable[str] = [inside]
     else:
-        names = _list_by_git(root, inside) if git.top(root) is not None else ()
+        names = _list_by_git(root, inside) if in_repository else ()
         names = names or _walk_files(root, inside)
     return make_change(root, names)
 
@@ -134,8 +135,16 @@ def make_change(
     )
 
 
-def place(path: Path, *, tree: bool = True) -> tuple[Path, str]:
-    """The folder that names are relative to (the work tree, if there is one), and the place of the path in it."""
+class Place(NamedTuple):
+    """The folder that names are relative to (the work tree, if there is one), and the place of a path in it."""
+
+    root: Path
+    inside: str
+    in_repository: bool
+
+
+def place(path: Path, *, tree: bool = True) -> Place:
+    """The place of a path; without `tree`, in its own folder."""
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -144,7 +153,7 @@ def place(path: Path, *, tree: bool = True) -> tuple[Path, str]:
     top = git.top(folder) if tree else None
     root = folder if top is None else top
     inside = real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
-    return root, "" if inside == "." else inside
+    return Place(root, "" if inside == "." else inside, top is not None)
 
 
 def all_lines(path: Path) -> Ranges:

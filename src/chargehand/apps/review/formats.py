@@ -8,9 +8,7 @@ from typing import Any, assert_never
 
 from chargehand.apps.review.change import Change
 from chargehand.apps.review.choices import Form
-from chargehand.apps.review.github_format import github
 from chargehand.apps.review.languages import unanalysed_sentences
-from chargehand.apps.review.sarif_format import sarif
 from chargehand.apps.review.selection import Selection
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.text_format import Paint, headline, text
@@ -54,8 +52,12 @@ def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, 
         case "json":
             return as_json(report, redactor)
         case "sarif":
+            from chargehand.apps.review.sarif_format import sarif
+
             return _document(redactor.redact_delivered(sarif(report, selection, notes, all=review.all)))
         case "github":
+            from chargehand.apps.review.github_format import github
+
             return redactor.redact_delivered(github(selection, gaps, notes))
         case "md":
             return redactor.redact_delivered(report.answer)

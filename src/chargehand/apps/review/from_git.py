@@ -153,10 +153,10 @@ def _diff(root: Path, *args: str, index: str | None) -> list[FilePatch]:
 
 
 def _repository(path: Path, wanted: str) -> tuple[Path, str]:
-    root, inside = place(path)
-    if git.top(root) is None:
+    found = place(path)
+    if not found.in_repository:
         raise UsageError(f"{path} is not in a git repository: {wanted} needs one. Review the folder, or a patch.")
-    return root, inside
+    return found.root, found.inside
 
 
 def _commit(root: Path, name: str) -> str:
@@ -165,24 +165,27 @@ def _commit(root: Path, name: str) -> str:
 
 
 def _merge_base(root: Path, base: str, tip: str) -> str:
+    names = (f"{name}^{{commit}}" for name in (base, tip))
     try:
-        head = _commit(root, tip)
-    except git.GitFailed:
-        if tip != "HEAD":
-            raise _unknown(root, tip) from None
-        raise UsageError(
-            "The repository has no commit yet: there is nothing to compare with. Review the folder instead."
-        ) from None
-    try:
-        commit = _commit(root, base)
-    except git.GitFailed:
-        raise _unknown(root, base) from None
-    try:
-        return git.ask(root, "merge-base", commit, head).decode().split()[0]
+        return git.ask(root, "merge-base", "--end-of-options", *names).decode().split()[0]
     except (git.GitFailed, IndexError):
-        raise UsageError(
-            f"{base!r} and {tip} have no commit in common; a shallow clone may lack it (`git fetch --unshallow`)."
-        ) from None
+        raise _without_base(root, base, tip) from None
+
+
+def _without_base(root: Path, base: str, tip: str) -> UsageError:
+    """Why two commits have no merge base."""
+    for name in (tip, base):
+        try:
+            _commit(root, name)
+        except git.GitFailed:
+            if name != "HEAD":
+                return _unknown(root, name)
+            return UsageError(
+                "The repository has no commit yet: there is nothing to compare with. Review the folder instead."
+            )
+    return UsageError(
+        f"{base!r} and {tip} have no commit in common; a shallow clone may lack it (`git fetch --unshallow`)."
+    )
 
 
 def _unknown(root: Path, name: str) -> UsageError:

@@ -43,7 +43,7 @@ def read_patch(path: Path, text: str, name: str, keep: Path) -> Change:
 
 def _root(path: Path, files: list[FilePatch]) -> Path:
     """The folder that names are relative to: git writes them from the top of the work tree, wherever it is started."""
-    folder, _ = place(path, tree=False)
+    folder = place(path, tree=False).root
     top = git.top(folder)
     names = [name for file in files for name in (file.old, file.new) if name is not None]
     if top is None or top == folder or _count_known(folder, names) >= _count_known(top, names):

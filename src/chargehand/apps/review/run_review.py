@@ -11,16 +11,13 @@ from typing import Any, Unpack, cast
 
 from chargehand.apps.app_port import Notify, StartRun, Watch
 from chargehand.apps.consent import make_supervisor
-from chargehand.apps.review.analyzers import ruff, run_analysis
-from chargehand.apps.review.analyzers.versions import INSTALL
+from chargehand.apps.review.analyzers import run_analysis
+from chargehand.apps.review.analyzers.versions import INSTALL, installation
 from chargehand.apps.review.change import Change, read_tree
 from chargehand.apps.review.choices import MIN_CONFIDENCE
-from chargehand.apps.review.cost_preview import preview_cost
-from chargehand.apps.review.earlier_readings import EarlierReadings, keep_readings
 from chargehand.apps.review.formats import Review
 from chargehand.apps.review.from_git import read_diff, read_hooked
 from chargehand.apps.review.from_patch import read_patch
-from chargehand.apps.review.known_findings import read_baseline
 from chargehand.apps.review.languages import count_unanalysed
 from chargehand.apps.review.model_readers import READERS
 from chargehand.apps.review.reading_plan import ReadingPlan, plan_readings
@@ -31,6 +28,7 @@ from chargehand.apps.review.source_lines import SourceLines
 from chargehand.apps.review.stored_options import ReviewOptions, stored_change
 from chargehand.errors import AnalyzerFailed, PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
+from chargehand.record.cache import Cache
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings
@@ -80,8 +78,8 @@ async def run(
     change = await asyncio.to_thread(
         _read_change, Path(path), diff, patch, patch_name, Path(door.settings.home), staged=staged
     )
-    known = read_baseline(str(baseline)) if baseline is not None else frozenset[str]()
-    await _check_tools()
+    known = _known_findings(baseline)
+    await _check_tools(Cache(_cache_of(door)))
     if (why := change.nothing) is not None:
         return Review(nothing(change, why), Selection((), ()), change, SourceLines(change.root), nothing=why)
     comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
@@ -90,6 +88,8 @@ async def run(
     make_plan = partial(make_review_plan, change, model=has_model, trusted=trusted)
     plan = await asyncio.to_thread(make_plan, pr_comments=comments, readings=readings)
     if preview or (notify is not None and has_model):
+        from chargehand.apps.review.cost_preview import preview_cost
+
         said = preview_cost(plan, door, readings)
         if preview:
             return Review(nothing(change, said), Selection((), ()), change, SourceLines(change.root), nothing=said)
@@ -120,7 +120,17 @@ async def run(
     return await ReviewApp(options, change).follow(start, **watch)
 
 
+def _known_findings(baseline: str | Path | None) -> frozenset[str]:
+    if baseline is None:
+        return frozenset()
+    from chargehand.apps.review.known_findings import read_baseline
+
+    return read_baseline(str(baseline))
+
+
 def _plan_readings(door: Supervisor, change: Change, pr_comments: str | None) -> ReadingPlan:
+    from chargehand.apps.review.earlier_readings import EarlierReadings
+
     prompts = {reader: door.team.worker(reader).prompt for reader in READERS}
     earlier = EarlierReadings(_cache_of(door), door.team_settings().models_key, prompts)
     return plan_readings(change, earlier=earlier, pr_comments=pr_comments)
@@ -190,6 +200,8 @@ class ReviewApp:
             return Review(report, Selection((), ()), change, source)
         least, known = kept.min_confidence, frozenset(kept.baseline)
         if kept.reading_keys and not later:
+            from chargehand.apps.review.earlier_readings import keep_readings
+
             keep_readings(Path(kept.cache), report.outcomes, kept.reading_keys)
         selection = select(
             report.findings,
@@ -228,9 +240,17 @@ def _read_change(
     return read_tree(path)
 
 
-async def _check_tools() -> None:
-    """Refuse a review without the most important tools: each tool is tried in the way it will run."""
-    trials = {"ruff": ruff.try_out(), "bandit": run_analysis.try_out("bandit")}
+async def _check_tools(cache: Cache) -> None:
+    """Refuse a review without the most important tools: each tool is tried once in the way it will run."""
+    states = {tool: installation(tool) for tool in ("ruff", "bandit")}
+    keys = {tool: f"works {state}" for tool, state in states.items() if state is not None}
+    known = await asyncio.to_thread(cache.get, keys.values())
+    untried = [tool for tool in states if keys.get(tool) not in known]
+    if not untried:
+        return
+    from chargehand.apps.review.analyzers import ruff
+
+    trials = {tool: ruff.try_out() if tool == "ruff" else run_analysis.try_out(tool) for tool in untried}
     faults: list[str] = []
     for tool, fault in zip(trials, await asyncio.gather(*trials.values(), return_exceptions=True), strict=True):
         if isinstance(fault, AnalyzerFailed):
@@ -239,3 +259,4 @@ async def _check_tools() -> None:
             raise fault
     if faults:
         raise UsageError(f"review cannot run {' and '.join(faults)}. Install what it needs: {INSTALL}")
+    await asyncio.to_thread(cache.put, {keys[tool]: b"" for tool in untried if tool in keys})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Part of every key of the cache: raised when what is stored changes its form.
 _FORM = "3"
+# The id of a commit; any other name may mean another commit later.
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Analyses of at most this many files do not wait for a core.
 FEW = 20
 
@@ -54,8 +57,9 @@ class Look:
 
     @property
     def lasting(self) -> bool:
-        """Whether the same content gives the same result. For a change, the lines around it matter too."""
-        return self.analyzer.per_file or self.effect.changed is None
+        """Whether the same content gives the same result. For a change, most analyzers read more of the tree."""
+        by_change = self.analyzer.by_change and _COMMIT.fullmatch(self.effect.base or "") is not None
+        return self.analyzer.per_file or self.effect.changed is None or by_change
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from chargehand.apps.review.analyzers import history
 from chargehand.engine.analyzer_port import AnalyzerResult
 from tests.apps.review.analyzers.corpus_run import git
 from tests.apps.review.analyzers.running import analyzed, write
@@ -186,3 +187,22 @@ def test_a_fix_that_is_undone_in_many_files_is_reported_once(tmp_path: Path) -> 
     content = dict.fromkeys(names, "value = compute_wrongly()\n")
     found = analyzed("history", tmp_path, content, changed=dict.fromkeys(names, ((1, 1),)), base="HEAD").findings
     assert [each.path for each in found if each.category == "reintroduced"] == ["a.py"]
+
+
+def test_what_the_history_depends_on_changes_with_commits_and_with_the_cut_of_a_clone(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A clone that gets more of the history is looked at again."""
+
+    def state(root: Path) -> list[str]:
+        return list(history.around(root, lambda _: None))
+
+    clone = tmp_path_factory.mktemp("clone")
+    git(clone, "clone", "-q", "--depth=1", f"file://{repository}", "shallow")
+    cut = state(clone / "shallow")
+    git(clone / "shallow", "fetch", "-q", "--unshallow")
+    assert cut != state(clone / "shallow")
+    before = state(repository)
+    assert before == state(repository)
+    _commit(repository, "Next", {})
+    assert before != state(repository)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast, get_args
+from pathlib import Path
+from typing import Any, cast, get_args
 
 from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.engine.analyzer_port import Analyzer, AnalyzerResult, Scope
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["ANALYZERS", "LENSES"]
 
@@ -33,15 +31,17 @@ def _accepts_notebook(root: str, path: str) -> bool:
 
 
 def _accepts_linted(root: str, path: str) -> bool:
-    from chargehand.apps.review.analyzers.linters import accepts
-
-    return accepts(root, path)
+    return _language(root, path) in _LINTED
 
 
 def _accepts_run(root: str, path: str) -> bool:
-    from chargehand.apps.review.analyzers.project_linters import accepts
+    return _language(root, path) in _RUN
 
-    return accepts(root, path)
+
+def _language(root: str, path: str) -> str:
+    from chargehand.apps.review.analyzers.language_names import language
+
+    return language(path, Path(root)).lower()
 
 
 def _analyzer(
@@ -55,6 +55,7 @@ def _analyzer(
     whole_tree: bool = False,
     only_changes: bool = False,
     around: bool = False,
+    by_change: bool = False,
     accepts: Callable[[str, str], bool] | None = None,
 ) -> Analyzer:
     """An analyzer whose module is imported at first use.
@@ -80,7 +81,8 @@ def _analyzer(
     def read(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
         return import_module(f"{__name__}.{module}").around(root, hash)
 
-    return Analyzer(name, lens, languages, per_file, version, run, whole_tree, read if around else None, is_accepted)
+    reads = read if around else None
+    return Analyzer(name, lens, languages, per_file, version, run, whole_tree, reads, is_accepted, by_change)
 
 
 async def _recall(scope: Scope) -> AnalyzerResult:
@@ -111,13 +113,13 @@ ANALYZERS: Mapping[str, Analyzer] = {
         _analyzer("ruff-style", "style", "ruff", tool="ruff"),
         _analyzer("unreachable", "style", "unreachable"),
         _analyzer("dead-code", "style", "dead_code", per_file=False, whole_tree=True, around=True),
-        _analyzer("history", "history", "history", languages=None, per_file=False, around=True),
-        _analyzer("removals", "history", "removals", per_file=False, only_changes=True),
+        _analyzer("history", "history", "history", languages=None, per_file=False, around=True, by_change=True),
+        _analyzer("removals", "history", "removals", per_file=False, only_changes=True, by_change=True),
         _analyzer("comments", "comments", "comments", languages=None),
         _analyzer("contracts", "comments", "contract_comments", languages=None, per_file=False, only_changes=True),
         _analyzer("untested", "tests", "untested", per_file=False, whole_tree=True, only_changes=True),
         _analyzer("leftovers", "shape", "leftovers", languages=None),
-        _analyzer("extent", "shape", "change_size", languages=None, per_file=False, only_changes=True),
+        _analyzer("extent", "shape", "change_size", languages=None, per_file=False, only_changes=True, by_change=True),
     )
 }
 

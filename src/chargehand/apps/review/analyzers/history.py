@@ -9,6 +9,7 @@ import asyncio
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -105,8 +106,11 @@ async def analyze(scope: Scope, lens: Lens) -> Hits:
 
 
 def around(root: Path, hash: Callable[[str], str | None]) -> Iterator[str]:
-    """The newest commit: the counts of hot spots change with it."""
-    yield asyncio.run(git.commit(root, "HEAD")) or ""
+    """The newest commit, because the counts of hot spots change with it, and where the history of a clone is cut."""
+    said = asyncio.run(git.ask(root, "rev-parse", "HEAD", "--git-path", "shallow")) or ""
+    yield said
+    with suppress(OSError):
+        yield (root / said.rstrip("\n").rpartition("\n")[2]).read_text() if said else ""
 
 
 async def _hot_spots(scope: Scope) -> list[Hit]:

@@ -146,7 +146,3 @@ LINTERS: tuple[Linter, ...] = (
         _read_biome,
     ),
 )
-
-
-def accepts(root: str, path: str) -> bool:
-    return any(language(path, Path(root)) in each.languages for each in LINTERS)

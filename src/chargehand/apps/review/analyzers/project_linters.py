@@ -86,10 +86,6 @@ def checked_languages(root: Path) -> frozenset[str]:
     return frozenset(name for each in found for name in each.languages)
 
 
-def accepts(root: str, path: str) -> bool:
-    return any(language(path, Path(root)) in each.languages for each in LINTERS)
-
-
 def projects_of(root: Path, paths: list[str], linter: ProjectLinter) -> dict[str, list[str]]:
     """Folder with the marker -> the files below it. It is the nearest folder, or the outermost if a copy is made."""
     found: dict[str, list[str]] = {}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
+from sys import executable
 
 from chargehand.errors import AnalyzerFailed
 from chargehand.text import redaction
@@ -26,12 +28,21 @@ def missing(package: str) -> AnalyzerFailed:
     return AnalyzerFailed(f"{package} is not installed: {INSTALL}")
 
 
+@cache
 def _installed_version(package: str) -> str:
     """`missing` if it is not installed: the analysis will report that."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "missing"
+
+
+def installation(tool: str) -> str | None:
+    """A text that changes when a tool or Python is installed, replaced or removed; None if it is not installed."""
+    found = find_spec(tool)
+    if found is None or found.origin is None:
+        return None
+    return f"{tool} {_installed_version(tool)} {executable} {found.origin} {Path(found.origin).stat().st_mtime_ns}"
 
 
 @cache
