@@ -309,11 +309,11 @@ class Home:
         """The runs that have a record. The names of `known` runs are not checked again: there may be ten thousand."""
         with storage(self._runs):
             try:
-                names = os.listdir(os.fsencode(self._runs))
+                names = os.listdir(self._runs)
             except (FileNotFoundError, NotADirectoryError):
                 return set()
         # As one text, because a look at each name takes three times as long. No name contains a slash.
-        *ends, _ = os.fsdecode(b"/".join([*names, b""])).split(f"{SUFFIX}/")
+        *ends, _ = "/".join([*names, ""]).split(f"{SUFFIX}/")
         ids = {end.rpartition("/")[2] for end in ends}
         return ids.difference([name for name in ids - known if not _RUN.fullmatch(name)])
 
