@@ -66,17 +66,9 @@ def serve(
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.errors import UsageError
 
-    try:
-        if engine == "temporal":
-            import temporalio  # noqa: F401 # pyright: ignore[reportUnusedImport] -- before anything starts that needs it
-        from chargehand.server.run_server import ServeOptions, serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("anyio", "starlette", "uvicorn", "temporalio"):
-            raise
-        extras = "serve,temporal-dev" if dev else "serve,temporal" if engine == "temporal" else "serve"
-        raise UsageError(
-            f"`serve` needs {error.name}, which is not installed: pip install 'chargehand[{extras}]'"
-        ) from None
+    _check_extras(engine, dev=dev)
+    from chargehand.server.run_server import ServeOptions, serve
+
     options = ServeOptions(
         host=host,
         port=port,
@@ -105,6 +97,23 @@ def serve(
 
     with _dev_worker(supervisor, out) if dev else nullcontext():
         serve(supervisor, options, announce)
+
+
+def _check_extras(engine: str | None, *, dev: bool) -> None:
+    """UsageError if something that the server needs is not installed, before anything starts."""
+    from chargehand.errors import UsageError
+
+    try:
+        if engine == "temporal":
+            import temporalio  # noqa: F401 # pyright: ignore[reportUnusedImport]
+        import chargehand.server.run_server  # noqa: F401 # pyright: ignore[reportUnusedImport]
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("anyio", "starlette", "uvicorn", "temporalio"):
+            raise
+        extras = "serve,temporal-dev" if dev else "serve,temporal" if engine == "temporal" else "serve"
+        raise UsageError(
+            f"`serve` needs {error.name}, which is not installed: pip install 'chargehand[{extras}]'"
+        ) from None
 
 
 def _dev_worker(supervisor: Supervisor, out: Screen) -> AbstractContextManager[None]:
