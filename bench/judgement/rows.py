@@ -156,7 +156,7 @@ def plans(trial: Trial) -> Row:
                 valid=valid,
                 keeps_figures_and_names=valid and _keeps(" ".join(tasks), case["keeps"]) == 1,
                 nothing_copied=valid and not any(_copied(task, request, example) for task in tasks),
-                parallel_where_it_can_be=valid and (not case["wide"] or len(tasks) > 1),
+                several_tasks_only_where_it_can_be=valid and (len(tasks) > 1) == case["wide"],
             )
         row.team_cost.append((got.seconds, got.tokens))
         row.plain_cost.append((plain.seconds, plain.tokens))

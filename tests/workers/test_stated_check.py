@@ -75,7 +75,7 @@ def test_without_a_prompt_a_small_model_gets_one_plain_call(notes: Path) -> None
     """The file's text and the question, as a person would paste them; other models get the worker's prompt."""
     fields = {"prompt": "A long prompt.", "small_prompt": NO_PROMPT, "tools": FILE_TOOLS, "task": ASKED}
     outcome, [call], _ = work(SEATS, material=notes, model=SMALL_MODEL, shows=True, **fields)
-    assert [message.text for message in call.messages] == [f"{NOTES.strip()}\n\n{QUESTION}"]
+    assert [message.text for message in call.messages] == [f"{NOTES.strip()}\n\n\n{QUESTION}"]
     assert (call.tools, outcome.output) == ((), SEATS)
     _, [call], _ = work(SEATS, material=notes, shows=True, **fields)
     assert call.messages[0].text.startswith("A long prompt.\n")

@@ -128,8 +128,8 @@ def without_line_numbers(shown: str) -> str:
 
 
 def without_name(shown: str) -> str:
-    """The text of one file, without the line above it that has its name."""
-    return shown.partition("\n")[2]
+    """The text of one file as a file ends, with a new line, without the line above it that has its name."""
+    return shown.partition("\n")[2] + "\n"
 
 
 def with_material(shown: str, task: str) -> Message:
