@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chargehand.values.message import Reply
 from chargehand.workers.check_sources import DOUBTED
 from chargehand.workers.stated_check import count_sentences, find_foreign
 from chargehand.workers.worker_prompt import NO_PROMPT
@@ -79,8 +80,19 @@ def test_without_a_prompt_a_small_model_gets_one_plain_call(notes: Path) -> None
     assert (call.tools, outcome.output) == ((), SEATS)
     _, [call], _ = work(SEATS, material=notes, shows=True, **fields)
     assert call.messages[0].text.startswith("A long prompt.\n")
+    assert call.output_cap == 4096
     _, [call], _ = work("Nothing is given.", model=SMALL_MODEL, **fields)
     assert call.messages[0].text.startswith("A long prompt.\n")
+
+
+def test_a_plain_call_that_does_not_come_to_an_end_is_cut_and_used(notes: Path) -> None:
+    """A small model that repeats itself would write to its limit, and the same again in a second try."""
+    endless = Reply(text="It has 310 seats. It has 310 seats. It", stop="length")
+    fields = {"small_prompt": NO_PROMPT, "tools": FILE_TOOLS, "task": ASKED}
+    outcome, [call], _ = work(endless, material=notes, model=SMALL_MODEL, shows=True, **fields)
+    assert call.output_cap == 1_024
+    assert (outcome.status, outcome.output, outcome.partial) == ("done", endless.text, True)
+    assert "cut off" in outcome.gaps[0].reason
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,8 @@ from chargehand.workers.worker_prompt import (
 _REASONS: tuple[EscalationReason, ...] = ("out_of_scope", "ambiguous_input", "confidence_too_low", "timeout")
 # At a temperature of 0 all members of a best_of would give the same answer.
 VARIED_TEMPERATURE = 0.7
+# The most tokens of an answer to one plain call: a small model that repeats itself does not come to an end.
+_MOST_PLAIN_OUTPUT = 1_024
 # How many corrections or removals in an answer one warning lists.
 _MOST_DETAILS = 10
 _LONGEST_DETAIL = 200
@@ -136,11 +138,15 @@ class Agent:
             return [common, with_context(context, own, task_prompt(task, inputs, context=False))]
         is_brief = shape == "plain" and is_small_open(self.model_for(task.tier))
         asked = task_prompt(task, inputs, brief=is_brief and has_read)
-        if is_brief and has_read and shown and self.small_prompt == NO_PROMPT:
+        if shown and self.asks_plainly(shape, task.tier, has_read=has_read):
             return [material_and_question(shown, asked)]
         is_short = is_small(self.model_for(task.tier))
         opening = self.small_openings[has_read] if is_brief else self.openings[shape, is_short]
         return [opening, with_material(shown, asked) if shown else user(asked)]
+
+    def asks_plainly(self, shape: Shape, tier: Tier | None, *, has_read: bool) -> bool:
+        """Whether its call is one plain call: the material and the question alone, to a small open model."""
+        return has_read and shape == "plain" and self.small_prompt == NO_PROMPT and is_small_open(self.model_for(tier))
 
     def shape(self, task: Task) -> Shape:
         """The form its result of a task has."""
@@ -182,6 +188,7 @@ class Agent:
         asked = (tier, may_call_tools, shape, varied, has_read)
         known = self.calls.get(asked)
         if known is None:
+            is_plain = self.asks_plainly(shape, tier, has_read=has_read)
             schemas = {"plain": None, "typed": self.output_schema, "findings": FINDINGS_SCHEMA}
             known = self.calls[asked] = ModelCall(
                 role="worker",
@@ -192,7 +199,7 @@ class Agent:
                 tool_choice="auto" if may_call_tools else "none",
                 output_schema=schemas[shape],
                 options={"temperature": VARIED_TEMPERATURE, **self.options} if varied else self.options,
-                output_cap=self.output_cap,
+                output_cap=min(self.output_cap, _MOST_PLAIN_OUTPUT) if is_plain else self.output_cap,
                 patience_s=self.patience_s,
                 yields=self.yields,
             )
@@ -222,6 +229,8 @@ class _Attempt:
         self.shown = ""
         # Whether the prompt of a small model has all the material that it has to read.
         self.has_read = False
+        # Whether the answer to a plain call was cut off.
+        self.is_cut = False
         # Successful calls of tools, as they are on the record: arguments and result.
         self.results: list[tuple[Mapping[str, Any], ToolResult]] = []
 
@@ -267,7 +276,8 @@ class _Attempt:
         if not (self.has_read and self.shape == "plain" and is_small_open(model)):
             return result.text
         shown = without_line_numbers(result.text)
-        return without_name(shown) if self.agent.small_prompt == NO_PROMPT and len(result.lines) == 1 else shown
+        is_plain = self.agent.asks_plainly(self.shape, self.task.tier, has_read=True)
+        return without_name(shown) if is_plain and len(result.lines) == 1 else shown
 
     async def _ask(self, *, may_call_tools: bool = True) -> Reply | Outcome:
         """The next reply, or the outcome when there is none.
@@ -297,6 +307,11 @@ class _Attempt:
                 return self._fail(
                     "refused", f"{call.model} refused the task: {result.reply.text[:300] or 'no reason given'}"
                 )
+            case "length" if result.reply.text and self.agent.asks_plainly(
+                self.shape, self.task.tier, has_read=self.has_read
+            ):
+                self.is_cut = True
+                return result.reply
             case "length":
                 what = f"call of {result.reply.tool_calls[-1].name}" if result.reply.tool_calls else "answer"
                 return self._fail(
@@ -360,6 +375,8 @@ class _Attempt:
         from chargehand.workers import stated_check as check  # few models are so small
 
         question, said = task.instruction.strip(), str(held.answer.output)
+        if self.is_cut:
+            return held.doubt(f"{model} did not come to an end: its answer is cut off.", task.id)
         given = "\n".join(message.text for message in self.messages)
         is_short = check.count_sentences(said) <= check.MOST_SENTENCES and len(question) <= check.LONGEST_QUESTION
         if is_short and (foreign := check.find_foreign(said, given)):
