@@ -112,6 +112,56 @@ def test_without_new_tasks_the_gaps_stand(tmp_path: Path, extension: Any) -> Non
     assert extension or sum(call.role == "planner" for call, _ in model.calls) == 2, "none is a good answer"
 
 
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(task("t1"), id="the same task"),
+        pytest.param(task("t1", context={"year": 2024}), id="with another context"),
+        pytest.param(task("n1", instruction="Guess the first number.", replaces="t1"), id="another way to do it"),
+    ],
+)
+def test_a_task_that_a_person_stopped_is_not_added_again(tmp_path: Path, again: Any) -> None:
+    """Not at the end of the run and not after `--retry-failed`; the record says so, and other tasks are added."""
+    other = task("n2", instruction="Count the second number by hand.", replaces=["t2", "t3"])
+    model, report, events = run_and_stop_first_task(tmp_path / "with another", [again, other])
+    assert [outcome.task for outcome in report.outcomes] == ["t1", "t2", "t3", "x1.n2"]
+    assert [gap.task for gap in report.gaps] == ["t1"]
+    said = [event.data["message"] for event in events if event.kind == "warning"]
+    assert sum("which a person stopped" in each for each in said) == 1
+    asked = [call.messages[-1].text for call, _ in model.calls if call.role == "planner"][-1]
+    assert "Task t1, stopped by a person" in asked
+
+    model, report, _ = run_and_stop_first_task(tmp_path / "alone", [again])
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=tmp_path / "alone")
+    resumed, _ = run_virtual(door.resume(report.run, retry_failed=True))
+    for each in (report, resumed):
+        assert [outcome.task for outcome in each.outcomes] == ["t1", "t2", "t3"]
+    assert worked(model).count("t1") == 1
+
+
+def run_and_stop_first_task(home: Path, extension: list[Any]) -> tuple[ScriptedModel, Report, list[Event]]:
+    """A person stops t1 while its call is in flight; t2 fails, so the planner is asked for more tasks."""
+    slow = {"when": {"role": "worker", "task": "t1"}, "reply": WORKS["reply"], "delay_ms": 500_000}
+    model = ScriptedModel([slow, *script(*extension, answer="A [x1.n2].")])
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=model, home=home)
+    events: list[Event] = []
+
+    async def stop_first_task() -> Report:
+        begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def listen(event: Event) -> None:
+            events.append(event)
+            if event.kind == "attempt_started" and not begun.done():
+                begun.set_result(event.run)
+
+        work = asyncio.ensure_future(door.run("How many?", on_event=listen))
+        await door.steer(await begun, "t1", stop=True)
+        return await work
+
+    report, _ = run_virtual(stop_first_task())
+    return model, report, events
+
+
 def test_a_given_plan_is_never_extended(tmp_path: Path) -> None:
     """Nor is one where nothing failed, or where the team wants no extension."""
     model = ScriptedModel(script(task("n1", instruction="Count the second number by hand.")))

@@ -4,7 +4,8 @@ plan     t1 done   t2 failed   t3<-t2 skipped
 answer   {"tasks": [{"id": "n1", "depends_on": ["t1"], "replaces": ["t2", "t3"], ...}]}
 becomes  x1.n1<-t1, and t2 and t3 are no longer gaps once x1.n1 is done
 
-Missing are failed, escalated and skipped tasks, thin results, and what a draft of the answer lacks.
+Missing are failed, escalated and skipped tasks, thin results, and what a draft of the answer lacks. A task that a
+person stopped is not missing: tasks in its place are dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic_core import to_json
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
-from chargehand.events import Extended, PlanRejected
+from chargehand.events import Extended, PlanRejected, Warned
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import TASKS_ACCEPTED, read_draft, tasks_schema
 from chargehand.planner.worker_list import describe_workers
@@ -81,9 +82,11 @@ async def extend_plan(
 
     `lacks` are the gaps that a draft of the answer states.
     """
-    gaps = [id for id, each in outcomes.items() if (not each.ok or is_thin(each)) and id not in filled]
+    stopped = {id for id, each in outcomes.items() if each.error is not None and each.error.kind == "cancelled"}
+    missing = [id for id, each in outcomes.items() if not each.ok or is_thin(each)]
+    gaps = [id for id in missing if id not in filled and id not in stopped]
     words = _RULES.format(most=MOST_TASKS, workers=describe_workers(team))
-    so_far = _so_far(plan, outcomes, gaps, room_for(planner_model, words))
+    so_far = _so_far(plan, outcomes, gaps, stopped, room_for(planner_model, words))
     if lacks:
         stated = quote_data([gap.to_json() for gap in lacks], _MOST_CHARACTERS)
         so_far = f"What a draft of the answer lacks\n{stated}\n\n{so_far}"
@@ -107,7 +110,10 @@ async def extend_plan(
     if not asked.data["tasks"]:
         return None
     new, _ = read_more(asked.data["tasks"], plan, request, team.names)
-    repeats = _repeats(new, plan, outcomes)
+    in_place = _in_place_of_stopped(asked.data["tasks"], new, plan, stopped)
+    for id, old in in_place.items():
+        engine.emit(Warned(message=f"The planner's task {id} is not added: it would do {old}, which a person stopped."))
+    repeats = _repeats(new, plan, outcomes) | in_place
     if len(repeats) == len(new.tasks):
         return None
     names = {task.id: repeats.get(task.id, f"x{number}.{task.id}") for task in new.tasks}
@@ -125,7 +131,9 @@ def room_for(planner_model: SupervisorModel, words: str) -> int:
     return max(planner_model.window * _CHARACTERS_PER_TOKEN // 2 - len(words), _LEAST_CHARACTERS)
 
 
-def _so_far(plan: Plan, outcomes: Mapping[str, Outcome], gaps: Sequence[str], room: int) -> str:
+def _so_far(
+    plan: Plan, outcomes: Mapping[str, Outcome], gaps: Sequence[str], stopped: Collection[str], room: int
+) -> str:
     """What is missing, each gap with everything known about it, then the results so far, as far as there is room."""
     tasks = {task.id: task for task in plan.tasks}
     share = min(room // (2 * max(len(gaps), 1)), _MOST_CHARACTERS)
@@ -139,7 +147,8 @@ def _so_far(plan: Plan, outcomes: Mapping[str, Outcome], gaps: Sequence[str], ro
     for task in rest:
         outcome = outcomes[task.id]
         data = {"instruction": task.instruction, "summary": outcome.summary}
-        parts.append(f"Task {task.id}, {'done' if outcome.ok else 'replaced'}\n{quote_data(data, share)}")
+        became = "done" if outcome.ok else "stopped by a person" if task.id in stopped else "replaced"
+        parts.append(f"Task {task.id}, {became}\n{quote_data(data, share)}")
     return "\n\n".join(parts)
 
 
@@ -189,6 +198,22 @@ def _repeats(new: Plan, plan: Plan, outcomes: Mapping[str, Outcome]) -> dict[str
         in_vain = task.on_dependency_failure == "skip" and any(d in outcomes and not outcomes[d].ok for d in waits_for)
         if old is not None and (outcomes[old].attempts or in_vain):
             found[task.id] = old
+    return found
+
+
+def _in_place_of_stopped(drafts: list[Any], new: Plan, plan: Plan, stopped: Collection[str]) -> dict[str, str]:
+    """New tasks that would do what a person stopped, and which task that was.
+
+    They have its worker and its instruction, or replace nothing else. The planner does not see the context of a task.
+    """
+    known = {_same(task)[:2]: task.id for task in plan.tasks if task.id in stopped}
+    found: dict[str, str] = {}
+    for draft, task in zip(drafts, new.tasks, strict=True):
+        replaced = _replaced_ids(cast("dict[str, Any]", draft)) or []
+        if (old := known.get(_same(task)[:2])) is not None:
+            found[task.id] = old
+        elif replaced and all(each in stopped for each in replaced):
+            found[task.id] = replaced[0]
     return found
 
 
