@@ -37,6 +37,14 @@ def test_warnings_alone_are_ok(shell: Shell) -> None:
     assert [problem["severity"] for problem in got.json["problems"]] == ["warning"]
 
 
+def test_a_script_is_not_taken_for_a_plan(shell: Shell) -> None:
+    """What the file is, and how a run uses it."""
+    path = shell.write("script.json", {"replies": []})
+    got = shell("check", path)
+    assert got.code == 2
+    assert f"is a script, not a plan: a run takes its replies with --model scripted:{path}" in got.complaint
+
+
 def test_a_team_folder_is_checked(shell: Shell) -> None:
     """Problems come with file and line; a good one is ok."""
     folder = shell.folder / "team"

@@ -39,6 +39,20 @@ def test_on_a_terminal_lines_are_broken_between_words(monkeypatch: pytest.Monkey
     assert fit(text, io.StringIO()) == text
 
 
+def test_a_command_to_copy_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a line of its own where it does not fit behind its words; so has one that begins its line."""
+    monkeypatch.setenv("COLUMNS", "30")
+    paused = "chargehand: Run r1 is paused just now. Continue it with: chargehand resume r1"
+    assert fit(paused, Terminal()).splitlines() == [
+        "chargehand: Run r1 is paused",
+        "just now. Continue it with:",
+        "  chargehand resume r1",
+    ]
+    long = "  chargehand run 'A request of many words' --model scripted"
+    assert fit(f"Try it:\n{long}", Terminal()) == f"Try it:\n{long}"
+    assert fit("See: chargehand show r1", Terminal()) == "See: chargehand show r1"
+
+
 def test_a_file_is_a_link_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with NO_COLOR; what is shown is the path, without secrets."""
     monkeypatch.delenv("NO_COLOR", raising=False)

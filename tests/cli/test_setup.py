@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 import tomllib
 
 import jsonschema
@@ -27,6 +29,29 @@ def test_models_say_which_key_is_set_and_never_the_key(shell: Shell, monkeypatch
     text = shell("models")
     assert "ANTHROPIC_API_KEY is set" in text.out
     assert KEY not in got.out + text.out + text.err
+
+
+def test_a_long_name_of_a_model_does_not_break_the_rows_of_a_terminal(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider and the end of the name are kept; the lines below are broken between words."""
+    path = shell.write("a-script-of-a-user-with-a-long-name.json", {"replies": []})
+    monkeypatch.setenv("CHARGEHAND_MODEL", f"scripted:{path}")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert f"scripted:{path}  unknown" in shell("models").out
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    shown = shell("models").out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert re.search(r"^planner +scripted:….*-name\.json  unknown +32,000$", shown, re.MULTILINE)
+    assert "--model of `run`" in shown
+
+
+def test_doctor_online_says_that_a_script_is_not_to_be_reached(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, so that the option is seen to have been heard."""
+    monkeypatch.setenv("CHARGEHAND_MODEL", f"scripted:{shell.write('script.json', {'replies': []})}")
+    [online] = [each for each in shell("doctor", "--online", "--json").json["checks"] if each["name"] == "online"]
+    assert online["state"] == "ok"
+    assert online["detail"].endswith("script.json: a script, there is nothing to reach")
 
 
 def test_models_without_any_say_how_to_get_one(shell: Shell) -> None:

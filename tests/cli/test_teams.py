@@ -36,7 +36,7 @@ def test_a_new_team_passes_its_check_and_runs_on_its_script(shell: Shell) -> Non
 def test_the_line_to_try_a_new_team_works_as_it_is(shell: Shell, name: str) -> None:
     """Copied from the screen into a shell, whatever the folder is called."""
     said = shell("teams", "new", f"{name}/team1").err
-    run, evaluate, test = (shlex.split(line) for line in said.partition("Try it: ")[2].splitlines())
+    run, evaluate, test = (shlex.split(line) for line in said.partition("Try it:\n")[2].splitlines())
     ran = shell(*run[1:])
     assert ran.code == 0, ran.err
     assert ran.out.startswith("South is cheapest over 36 months")

@@ -176,6 +176,17 @@ def test_a_paused_run_finishes_its_calls_and_begins_nothing(tmp_path: Path) -> N
     assert len(calls) == len(set(calls))
 
 
+def test_a_run_that_has_ended_is_not_paused(tmp_path: Path) -> None:
+    """It came too late: nothing else is said, because nothing else was asked."""
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    report, _ = run_virtual(door.run("Write", plan=plan(("t1",))))
+    sent, _ = run_virtual(door.pause(report.run))
+    assert (sent.verdict, sent.reason) == (
+        "too_late",
+        f"{report.run} has ended (complete): there is nothing to pause.",
+    )
+
+
 def test_a_pause_that_comes_with_the_last_call_is_over_with_the_run(tmp_path: Path) -> None:
     """Nothing was left to begin: the run has ended, and is not paused when it is reopened."""
     report, _, _ = steered(tmp_path, plan(("t1",), ("t2", "t1")), model(t1=5), pauses)

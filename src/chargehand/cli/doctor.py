@@ -194,6 +194,8 @@ def _reach(settings: Settings) -> Iterator[DoctorCheck]:
     except ChargehandError:
         return
     names = {model.partition(":")[0] for model in chosen}
+    if not names & settings.providers.keys():
+        yield DoctorCheck("online", "ok", f"{', '.join(chosen)}: a script, there is nothing to reach")
     for name in sorted((names & settings.providers.keys()) - {"embedded"}):
         yield asyncio.run(_answers(settings, settings.providers[name]))
     for model in chosen:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from chargehand.errors import UsageError
 from chargehand.text.escaping import dump_json, show_controls
 from chargehand.text.redaction import Redactor
+from chargehand.values.lazy_regex import lazy_regex
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 WIDEST = 100
 NARROWEST = 20
+# A command to copy: the rest of a line, from its beginning or behind a colon.
+_COMMAND = lazy_regex(r"(?:^ *|: )(chargehand [a-z].*)")
 
 
 class Screen(NamedTuple):
@@ -92,7 +95,7 @@ class Screen(NamedTuple):
 
 
 def fit(text: str, stream: TextIO, below: int | None = None) -> str:
-    """Text for a stream; on a terminal its lines are broken between words.
+    """Text for a stream; on a terminal its lines are broken between words, and a command stays whole on a line.
 
     Continuation lines are indented by `below`; without it, an indented line is continued two columns further in.
     """
@@ -105,7 +108,12 @@ def fit(text: str, stream: TextIO, below: int | None = None) -> str:
     for line in text.split("\n"):
         indent = len(line) - len(line.lstrip(" "))
         under = " " * ((indent + 2 if indent else 0) if below is None else below)
-        lines += wrap(line, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False) or [""]
+        command = _COMMAND.search(line) if len(line) > width else None
+        words = line[: command.start(1)] if command else line
+        broken = wrap(words, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False)
+        if command:
+            broken.append(f"{under or '  '}{command[1]}" if broken else line)
+        lines += broken or [""]
     return "\n".join(lines)
 
 

@@ -147,8 +147,9 @@ def new(name: str) -> None:
         ["chargehand", "eval", name, "--model", "scripted"],
         ["pytest", name],
     ]
-    for label, command in zip(("Try it:", "", ""), commands, strict=True):
-        out.say(f"{label:<7} {shlex.join(command)}")
+    out.say("Try it:")
+    for command in commands:
+        out.say(f"  {shlex.join(command)}")
 
 
 def _trust() -> TrustRegistry:

@@ -51,7 +51,7 @@ async def send_order(source: RunSource, run: str, order: Order, wait_s: float = 
     if source.owner(run) is not None:
         waits = f"the worker of {order.task} gets it before its next model call" if order.order == "tell" else _SLOW
         return sent.model_copy(update={"reason": f"Sent to {owner}: {waits}. See: chargehand show {run}"})
-    return sent.model_copy(update={"reason": f"No process runs {run}: it takes effect with chargehand resume {run}"})
+    return sent.model_copy(update={"reason": f"No process runs {run}: it takes effect with: chargehand resume {run}"})
 
 
 def _judge(run: str, state: Replay, order: Order) -> Judgement:
@@ -59,6 +59,8 @@ def _judge(run: str, state: Replay, order: Order) -> Judgement:
     match order.order:
         case "restart":
             return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
+        case "pause" if state.status in FINISHED:
+            return Judgement("too_late", f"{run} has ended ({state.status}): there is nothing to pause.")
         case _ if state.status in FINISHED:
             remedy = f"To run a task again: chargehand steer {run} TASK --restart"
             return Judgement("too_late", f"{run} has ended ({state.status}). {remedy}")
