@@ -188,6 +188,31 @@ def test_for_a_task_that_a_person_stopped_a_restart_is_offered() -> None:
     assert both == ["chargehand resume r --retry-failed", "chargehand steer r t1 --restart"]
 
 
+def test_a_run_without_a_plan_is_offered_another_try(shell: Shell) -> None:
+    """A plain `resume` says that it tried nothing; so does that of a complete run."""
+    down = {"when": {"role": "planner"}, "reply": {"error": {"status": 400, "message": "Not now."}}}
+    got = shell("run", "Say it", "--model", shell.script(down))
+    run = shell("show", "last", "--json").json["run"]
+    offered = f"chargehand resume {run} --retry-failed"
+    assert (got.code, offered in got.err, "Nothing was tried" in got.err) == (1, True, False)
+    assert offered in shell("show", "last").out
+    shell.script()
+    got = shell("resume", "last")
+    assert (got.code, f"Nothing was tried: {run} has already ended (failed)." in got.err) == (1, True)
+    got = shell("resume", "last", "--retry-failed")
+    assert (got.code, got.out, "Nothing was tried" in got.err) == (0, ANSWER, False)
+    got = shell("resume", "last")
+    assert (got.code, got.out, f"{run} has already ended (complete)." in got.err) == (0, ANSWER, True)
+    assert shell("resume", "last", "-q").err == ""
+
+
+def test_a_planner_without_a_valid_plan_is_not_asked_again() -> None:
+    """Its answers are on the record: another try would read the same ones."""
+    report: dict[str, Any] = {"run": "r", "status": "failed", "outcomes": [], "plan": None}
+    for kind, offered in (("contract", []), ("connection", ["chargehand resume r --retry-failed"])):
+        assert commands(report | {"error": {"kind": kind, "message": "No."}})[2:] == offered
+
+
 def test_a_run_out_of_time_is_advised_to_get_more(shell: Shell) -> None:
     """Beside the tasks that failed for another reason."""
     late = {"when": {"task": "t1"}, "delay_ms": 60_000, "reply": {"json": {"summary": "s", "output": "o"}}}

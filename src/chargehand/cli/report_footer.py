@@ -157,12 +157,13 @@ def commands(report: ReportData) -> list[str]:
 
 
 def _ways_on(report: ReportData) -> list[str]:
-    """Commands for the tasks that failed: more of what they lacked, another try, or a restart if they were stopped."""
+    """Commands for tasks or a plan that failed: more of what they lacked, another try, a restart of stopped tasks."""
     failed = [each for each in report["outcomes"] if each["status"] in ("failed", "escalated")]
     faults = [fault for each in (*failed, report) if (fault := each.get("error")) is not None]
     lacked = {_LACKED[fault["kind"]](fault["message"]) for fault in faults if fault["kind"] in _LACKED}
     kinds = {each["task"]: each.get("error", {}).get("kind") for each in failed}
-    if any(kind not in (*_LACKED, _STOPPED) for kind in kinds.values()):
+    unplanned = [fault["kind"] for fault in faults if report.get("plan") is None and fault["kind"] != _NO_VALID_PLAN]
+    if any(kind not in (*_LACKED, _STOPPED) for kind in (*kinds.values(), *unplanned)):
         lacked.add("--retry-failed")
     stopped = [task for task, kind in kinds.items() if kind == _STOPPED][:MOST_RESTARTS]
     return [
@@ -173,6 +174,8 @@ def _ways_on(report: ReportData) -> list[str]:
 
 # The kind of error of a task that a person stopped: only a person can restart it.
 _STOPPED = "cancelled"
+# The kind of error of a run whose planner answered without a valid plan: the answers on the record stay the same.
+_NO_VALID_PLAN = "contract"
 # Kind of error -> the option of `resume` that adds what was lacking.
 _LACKED: dict[str, Callable[[str], str]] = {
     "budget": lambda message: "--usd X" if " USD " in message else "--tokens N",

@@ -24,7 +24,7 @@ from chargehand.runs.make_steps import RunJob
 from chargehand.runs.prepared_team import team_reference
 from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.runs.recorded_runs import RecordedRuns
-from chargehand.runs.report_from_record import final_report
+from chargehand.runs.report_from_record import report_ended
 from chargehand.runs.resumed_job import Added, check_begun, job_of
 from chargehand.runs.session import Session
 from chargehand.runs.shared_models import SharedModels
@@ -60,7 +60,7 @@ class RunLife(RecordedRuns):
     ) -> None:
         super().__init__(team, model=model, home=home, settings=settings)
         self.shared_models = SharedModels(self._clients)
-        # Where to report what a run on other machines waits for.
+        # Where to report what a run on other machines waits for, and that a run has ended already.
         self.say: Callable[[str], None] | None = None
 
     def for_team(self, team: str | None, model: str | None = None) -> Self:
@@ -102,13 +102,13 @@ class RunLife(RecordedRuns):
                 return await resume_run(source, run, added, on_event, self.say)
         state = self.home.state(run)
         if self._stays_ended(state, added):
-            return final_report(state)
+            return report_ended(state, self.say)
         if self.home.owner(run) is None:
             check_begun(run, state)
         async with (record or partial(open_record, partial(self.home.open, run)))() as journal:
             state = replay(journal.events(), run)
             if self._stays_ended(state, added):
-                return final_report(state)
+                return report_ended(state, self.say)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self._trust, self.settings, made)

@@ -15,7 +15,7 @@ from chargehand.events import ToolCalled
 from chargehand.record.home import Home, new_run_id
 from chargehand.record.replay import Replay
 from chargehand.runs.make_steps import RunJob
-from chargehand.runs.report_from_record import final_report
+from chargehand.runs.report_from_record import report_ended
 from chargehand.runs.resumed_job import Added, reopened_tasks, top_up
 from chargehand.runs.temporal.all_runs import AllRuns, forget_run, is_running, note_run
 from chargehand.runs.temporal.client import Say, check_size, follow_run, launch, store_start
@@ -89,7 +89,7 @@ async def resume_run(
     state = runs.state(run)
     ended = state.status in FINISHED and state.report is not None
     if ended and not added.reopens and not state.restarts and not BlobMailbox(store, run, RUN).pending():
-        return final_report(state)
+        return report_ended(state, say)
     client = await connect(settings)
     if not await is_running(settings, run):
         tasks = len((state.plan or {}).get("tasks", ()))
