@@ -178,6 +178,21 @@ def test_a_run_out_of_tokens_is_advised_to_get_more(shell: Shell) -> None:
     assert "--tokens N" in shell("show", "last").out
 
 
+def test_an_order_that_waits_for_a_resume_is_shown_and_the_resume_offered(shell: Shell) -> None:
+    """Instead of another try; the resume restarts the task, and the order is gone."""
+    made = shell.write("plan.json", plan(task("a"), task("b")))
+    fails = {"when": {"role": "worker", "task": "b"}, "reply": {"error": {"status": 400}}}
+    shell("run", "Say it", "--plan", made, "--model", shell.script(fails))
+    [run] = [each["run"] for each in shell("runs", "--json").json["runs"]]
+    assert f"chargehand resume {run} --retry-failed" in shell("show", run).out
+    assert shell("steer", run, "a", "--restart").code == 0
+    shown = shell("show", run).out
+    assert "order          the next resume restarts a\n" in shown
+    assert shown.endswith(f" chargehand resume {run}\n")
+    shell("resume", run)
+    assert "restarts" not in shell("show", run).out
+
+
 def test_for_a_task_that_a_person_stopped_a_restart_is_offered() -> None:
     """No retry reaches it. What failed by itself is offered another try beside it."""
     stopped = failed("t1", "writer", "cancelled", "A person stopped t1.").to_json()

@@ -152,6 +152,18 @@ def test_a_task_shows_the_tool_that_it_is_using_and_a_stopped_one_says_so() -> N
     assert (shown().count("stopped"), shown().count("running"), "3.0 s" in shown()) == (3, 0, True)
 
 
+def test_an_ended_run_has_the_time_of_its_report() -> None:
+    """As the line below the answer, although the event that ends the run comes a moment later."""
+    terminal = Console(width=100, height=24, file=io.StringIO())
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
+    live.on_event(make_event("run_started", seq=1, at=0.0, request={"text": "Say it"}, team={"name": "g"}))
+    report = {"timing": {"wall_s": 3.94}}
+    live.on_event(make_event("run_ended", seq=2, at=3.96, status="complete", report=report))
+    with terminal.capture() as got:
+        terminal.print(live.render(9.0))
+    assert "complete · 3.9 s" in got.get()
+
+
 def test_a_paused_run_says_so_and_its_time_stands_still_once_no_call_is_in_flight() -> None:
     """A task whose call is still in flight runs, another one waits; the command that continues the run is there."""
     terminal = Console(width=120, height=24, file=io.StringIO())

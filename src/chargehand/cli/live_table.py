@@ -206,7 +206,8 @@ class LiveTable:
         spent = f" of {money(view.budget['usd'])}" if roomy and view.budget.get("usd") else ""
         parts = [
             self._phase(),
-            _seconds(view.elapsed_seconds(now)),
+            # At the end the figure of the report, as below the answer: its event is written a moment later.
+            _seconds(view.report["timing"]["wall_s"] if view.report else view.elapsed_seconds(now)),
             f"{done} of {total} done{_time_left(view, now)}" if view.tasks else "",
             f"{view.usage.tokens:,}{limit} tokens",
             f"cost {money(view.usage.usd)}{spent}",

@@ -141,12 +141,14 @@ def _sentence(text: str | None, before: str = "") -> str:
     return f" {before}{text.removesuffix('.')}." if text else ""
 
 
-def commands(report: ReportData) -> list[str]:
-    """Commands for the run in its present status."""
+def commands(report: ReportData, *, has_orders: bool = False) -> list[str]:
+    """Commands for the run in its present status; `has_orders` says that orders wait for its next resume."""
     found = [f"chargehand show {report['run']}", f"chargehand trace {report['run']} --format html"]
     match report["status"]:
         case "interrupted" if not report["request"]:
             pass  # stopped before its request was recorded: there is nothing to continue
+        case _ if has_orders:
+            found.append(f"chargehand resume {report['run']}")
         case "interrupted" | "cancelled" | "waiting" | "paused":
             found.append(f"chargehand resume {report['run']}")
         case "partial" | "failed":

@@ -12,6 +12,7 @@ from chargehand.cli.shared_options import Command, screen, source
 
 if TYPE_CHECKING:
     from chargehand.cli.screen import Screen
+    from chargehand.record.run_source import RunSource
     from chargehand.values.effect import Question
 
 # Width of the labels above the table.
@@ -68,8 +69,17 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         waiting = waiting_json(runs, report["run"], report["status"])
         out.document(report | {"questions": questions_json(questions)} | waiting)
     else:
-        _show(report, questions, out)
+        # The process of a running run takes its orders at once.
+        _show(report, questions, [] if report["status"] == "running" else _tasks_to_restart(runs, run), out)
     return 0
+
+
+def _tasks_to_restart(runs: RunSource, run: str) -> list[str]:
+    """The tasks that the next resume restarts, by orders that wait for it."""
+    from chargehand.record.mailbox import UnreadableOrder
+
+    orders = [each for each in runs.orders(run).pending() if not isinstance(each, UnreadableOrder)]
+    return list(dict.fromkeys(each.task for each in orders if each.order == "restart" and each.task))
 
 
 def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
@@ -87,7 +97,7 @@ def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
     out.put(to_text(parse(report["plan"]), terminal_columns() if sys.stdout.isatty() else WIDEST))
 
 
-def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) -> None:
+def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Sequence[str], out: Screen) -> None:
     from chargehand.cli.open_questions import describe_questions
     from chargehand.cli.report_footer import (
         LABEL,
@@ -141,7 +151,9 @@ def _show(report: dict[str, Any], questions: Sequence[Question], out: Screen) ->
         put(label, text, LABEL)
     for label, path in documents(report):
         out.put(f"{label:<{LABEL}}{path}")
-    out.put("\n".join(next_lines(commands(report)[1:], width)))
+    if to_restart:
+        put("order", f"the next resume restarts {', '.join(to_restart)}", LABEL)
+    out.put("\n".join(next_lines(commands(report, has_orders=bool(to_restart))[1:], width)))
 
 
 def _time(outcome: dict[str, Any]) -> str:

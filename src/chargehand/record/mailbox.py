@@ -10,12 +10,14 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from chargehand.record.private_files import private_file, private_folder
 from chargehand.record.storage_errors import storage
 from chargehand.values.lazy_regex import lazy_regex
-from chargehand.values.order import VERSION, Order
+
+if TYPE_CHECKING:
+    from chargehand.values.order import Order
 
 _NAME = lazy_regex(r"([0-9A-HJKMNP-TV-Z]{26})\.json")
 _MOST_BYTES = 8_000_000
@@ -94,6 +96,8 @@ class FolderMailbox:
 
 def read_order(id: str, text: bytes) -> Order | UnreadableOrder:
     """An order from the bytes of its file."""
+    from chargehand.values.order import VERSION, Order  # `show` looks for orders, and most often there are none
+
     try:
         data: Any = json.loads(text)
     except ValueError:
