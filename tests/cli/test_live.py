@@ -18,6 +18,7 @@ from chargehand.cli.live_table import LiveTable
 from chargehand.cli.screen import Screen
 from chargehand.text.redaction import Redactor
 from chargehand.trace import RunState
+from chargehand.values.outcome import failed
 from tests.cli.terminal import Shell, lines_left, plan, planned, process, slow, task
 from tests.events import make_event
 from tests.pace import PATIENCE_S
@@ -215,6 +216,23 @@ def test_trouble_with_a_provider_is_shown_until_it_is_over() -> None:
     result = {"key": "plan/model/1", "result": {"reply": {"text": "{}"}}}
     live.on_event(make_event("model_replied", seq=5, at=2.0, **result))
     assert "lab" not in shown()
+
+
+def test_an_error_that_quotes_a_request_takes_one_line() -> None:
+    """In a warning, in what is said of a provider and in the row of a task; the table keeps its place."""
+    file = io.StringIO()
+    terminal = Console(width=100, height=24, file=file)
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
+    error = "No rule fits.\nThe request was:\nYou are one worker in a team."
+    live.on_event(make_event("run_started", seq=1, at=1.0, request={"text": "Say it"}, team={"name": "g"}))
+    live.on_event(make_event("plan_approved", seq=2, at=1.0, plan=plan(task("t1")), strategy="single"))
+    live.on_event(make_event("warning", seq=3, at=1.0, message=error))
+    live.on_event(make_event("breaker_changed", seq=4, at=1.0, name="provider:lab", reason=error, state="open"))
+    outcome = failed("t1", "writer", "bad_request", error).to_json()
+    live.on_event(make_event("task_ended", "t1", 1, seq=5, at=2.0, outcome=outcome))
+    terminal.print(live.render(3.0))
+    assert file.getvalue().count("No rule fits.") == 3
+    assert "request was" not in file.getvalue()
 
 
 def test_a_dumb_terminal_gets_lines(shell: Shell) -> None:

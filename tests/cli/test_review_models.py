@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,20 @@ def project(shell: Shell) -> Path:
     root = shell.folder / "project"
     write(root, {"pay.py": CODE, "AGENTS.md": "Money is counted in cents.\n"})
     return root
+
+
+def test_readers_that_fail_are_not_reused_and_take_a_line_each(shell: Shell, project: Path) -> None:
+    """A script without a rule quotes the whole request in its error: a review and `show` have the first line of it."""
+    silent = shell.write("silent.json", {"replies": []})
+    got = shell("review", project, "--model", f"scripted:{silent}")
+    shown = shell("show", "last").out
+    failures = [line for line in shown.splitlines() if re.search(r"-reader-\d+ .* failed ", line)]
+    assert failures
+    assert all("has no reply left for role=worker" in line for line in failures)
+    assert not any("reused" in line for line in failures)
+    for text in (got.err, shown):
+        assert "The request was" not in text
+        assert "It was asked" not in text
 
 
 def test_readers_work_beside_the_analyzers(shell: Shell, project: Path) -> None:

@@ -89,7 +89,7 @@ class LiveTable:
             case BreakerChanged(name=name):
                 self._left_alone.pop(name, None)
             case Warned(message=message):
-                warning = Text(f"warning: {self._screen.clean(message)}", "yellow")
+                warning = Text(f"warning: {self._screen.clean(_first_line(message))}", "yellow")
                 if self._kept is None:
                     self._console.print(warning)
                 else:
@@ -177,7 +177,7 @@ class LiveTable:
         if self._view.status == "paused":
             again.append(f"Continue it from another terminal: chargehand resume {self._view.run}")
         return [
-            Text(f"  {self._screen.clean(words)}", "yellow", no_wrap=True, overflow="ellipsis")
+            Text(f"  {self._screen.clean(_first_line(words))}", "yellow", no_wrap=True, overflow="ellipsis")
             for words in (*self._left_alone.values(), *again)
         ]
 
@@ -292,12 +292,17 @@ class LiveTable:
     def _doing(self, task: TaskState) -> str:
         """What a task is doing: its result, the tasks it waits for, or its current step."""
         if task.outcome is not None:
-            return str(task.outcome.get("summary") or "")
+            return _first_line(str(task.outcome.get("summary") or ""))
         if task.status == "waiting" and task.depends_on:
             return f"after {', '.join(task.depends_on)}"
         if task.id in self._again:
             return self._again[task.id]
         return self._tool.get(task.id) or task.instruction
+
+
+def _first_line(text: str) -> str:
+    """The rest of an error may be a whole request, which would fill the terminal."""
+    return text.strip().partition("\n")[0]
 
 
 def _values(arguments: dict[str, Any]) -> Iterator[str]:

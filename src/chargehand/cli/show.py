@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Width of the labels above the table.
 HEAD = 9
+# How much of a summary the table has: `show RUN TASK` has all of it.
+LONGEST_SUMMARY = 200
 # The exit code after Ctrl-C while a run is watched.
 INTERRUPTED = 130
 
@@ -110,7 +112,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
         tokens,
     )
     from chargehand.cli.screen import WIDEST, terminal_columns
-    from chargehand.trace.number_text import several
+    from chargehand.trace.number_text import several, short
 
     width = min(terminal_columns(), WIDEST) if sys.stdout.isatty() else None
 
@@ -131,7 +133,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
                 str(each["attempts"]),
                 _time(each),
                 f"{tokens(each['usage']):,}",
-                each["summary"],
+                short(out.redactor.text(each["summary"]).strip().partition("\n")[0], LONGEST_SUMMARY),
             )
             for each in report["outcomes"]
         ]
@@ -157,8 +159,10 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
 
 
 def _time(outcome: dict[str, Any]) -> str:
-    """What the calls of a task took; nothing for a task that made none."""
+    """What the calls of a task took; nothing for a task that made none. Only results are reused, not failures."""
     from chargehand.trace.number_text import duration
 
     usage = outcome["usage"]
-    return duration(usage["seconds"]) if usage["seconds"] else "reused" if usage["calls"] else ""
+    if not usage["seconds"] and outcome["status"] == "done":
+        return "reused" if usage["calls"] else ""
+    return duration(usage["seconds"]) if usage["seconds"] or usage["calls"] else ""

@@ -156,7 +156,7 @@ async def _add_to(
     made = await in_time(engine, "@plan", None if left is None else left * ADDING_SHARE, add)
     if isinstance(made, Planned):
         return made.plan
-    why = "There was not enough time for it." if made is None else made.fault.message
+    why = "There was not enough time for it." if made is None else made.fault.first_line
     engine.emit(Warned(message=f"No tasks were added to the plan, which runs as it was. {why}"))
     return plan
 

@@ -146,7 +146,7 @@ class Flow:
         judged = (*known.disagreements, *known.compatible)
         draft = await writer.write(prompt.ask(context.request, context.plan, parts, judged, model))
         if isinstance(draft, NoDraft):
-            return self._instead(f"There is no synthesis ({draft.fault.message})")
+            return self._instead(f"There is no synthesis ({draft.fault.first_line})")
 
         async def rest() -> Synthesis:
             final = await writer.correct(draft)

@@ -185,4 +185,5 @@ def _describe_end(task: str, view: RunState, at: float) -> str:
     took = "reused" if ended.reused else duration(worked) if (worked := ended.worked_seconds()) else ""
     figures = ", ".join(part for part in (took, f"{ended.tokens:,} tokens" if ended.tokens else "") if part)
     progress = f" [{words}]" if (words := progress_words(view, at)) else ""
-    return f"{task} {ended.status}{f' ({figures})' if figures else ''}{progress}: {outcome.get('summary', '')}"
+    said = str(outcome.get("summary", "")).strip().partition("\n")[0]  # an error may quote a whole request below
+    return f"{task} {ended.status}{f' ({figures})' if figures else ''}{progress}: {said}"

@@ -90,6 +90,11 @@ class Fault(Value):
     kind: ErrorKind
     message: str
 
+    @property
+    def first_line(self) -> str:
+        """The message without what it quotes below its first line, which may be a whole request."""
+        return self.message.strip().partition("\n")[0]
+
 
 class Escalation(Value):
     reason: EscalationReason
