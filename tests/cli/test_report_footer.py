@@ -1,4 +1,4 @@
-"""The line of figures under an answer."""
+"""The line of figures under an answer, and the time of a task in `show`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chargehand.cli.report_footer import figures
+from chargehand.cli.show import describe_time
 from chargehand.trace.number_text import share
 
 
@@ -30,3 +31,19 @@ def test_the_share_from_a_cache_is_shown_where_there_is_one(cached: int, says: s
 def test_a_share_is_not_rounded_up(part: int, whole: int, says: str) -> None:
     """Nearly all is not all, and odd counts break nothing."""
     assert share(part, whole) == says
+
+
+@pytest.mark.parametrize(
+    ("status", "used", "says"),
+    [
+        ("done", {"calls": 1}, "reused"),
+        ("done", {"calls": 1, "input_tokens": 9}, "0 ms"),
+        ("failed", {"calls": 2}, "0 ms"),
+        ("done", {"calls": 1, "seconds": 1.3}, "1.3 s"),
+        ("skipped", {}, ""),
+    ],
+)
+def test_only_a_result_that_cost_nothing_is_reused(status: str, used: dict[str, Any], says: str) -> None:
+    """A call of this run may be too short to measure."""
+    usage = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "seconds": 0.0} | used
+    assert describe_time({"status": status, "usage": usage}) == says

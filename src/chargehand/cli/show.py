@@ -131,7 +131,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
                 each["worker"],
                 each["status"],
                 str(each["attempts"]),
-                _time(each),
+                describe_time(each),
                 f"{tokens(each['usage']):,}",
                 short(out.redactor.text(each["summary"]).strip().partition("\n")[0], LONGEST_SUMMARY),
             )
@@ -158,11 +158,12 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
     out.put("\n".join(next_lines(commands(report, has_orders=bool(to_restart))[1:], width)))
 
 
-def _time(outcome: dict[str, Any]) -> str:
-    """What the calls of a task took; nothing for a task that made none. Only results are reused, not failures."""
+def describe_time(outcome: dict[str, Any]) -> str:
+    """What the calls of a task took; nothing for a task that made none. Results that are reused cost no tokens."""
+    from chargehand.cli.report_footer import tokens
     from chargehand.trace.number_text import duration
 
     usage = outcome["usage"]
-    if not usage["seconds"] and outcome["status"] == "done":
-        return "reused" if usage["calls"] else ""
+    if usage["calls"] and not usage["seconds"] and not tokens(usage) and outcome["status"] == "done":
+        return "reused"
     return duration(usage["seconds"]) if usage["seconds"] or usage["calls"] else ""
