@@ -51,7 +51,7 @@ def test_a_plan_waits_for_approval_and_then_runs(shell: Shell) -> None:
     (run,) = [info.run for info in Home(shell.home).runs()]
     for command in (f"chargehand answer {run} plan approve", f"chargehand resume {run}"):
         assert command in result.err
-    assert "2 tasks, parallel" in result.err
+    assert "2 tasks, all in parallel" in result.err
     assert "8 calls" in result.err
     assert shell("runs", "--json").json["runs"][0]["status"] == "waiting"
     (asked,) = shell("show", "last", "--json").json["questions"]
@@ -358,7 +358,7 @@ def test_on_a_terminal_a_plan_is_approved_where_it_is_shown(shell: Shell, term: 
     """A wrong answer is explained and asked again; the display is still while it asks and goes on after."""
     screen = Screen("run", "Say it", "--approve", "--model", shell.script(), home=shell.home, term=term)
     screen.until("plan> ")
-    assert b"2 tasks, parallel" in screen.seen
+    assert b"2 tasks, all in parallel" in screen.seen
     screen.type("approve, but cheaper\n")
     screen.until("plan> ")
     assert b"not an answer to a plan" in screen.seen

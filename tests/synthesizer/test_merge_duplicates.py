@@ -334,11 +334,13 @@ def test_the_time_grows_with_the_number_and_not_with_its_square(kind: str) -> No
         texts = ["Equal."] * number if kind == "equal" else [" ".join(chance.sample(words, 6)) for _ in range(number)]
         path = "a.py" if kind == "same place" else None
         found = [finding(text, f"t{n}", path=path) for n, text in enumerate(texts)]
-        began = time.process_time()
+        began = time.thread_time()
         merge_findings(found)
-        return time.process_time() - began
+        return time.thread_time() - began
 
-    assert seconds(2_000) < 40 * max(seconds(200), 0.005)
+    # The least of three: what other threads and the collector take is not the merge's.
+    fewer, more = (min(seconds(number) for _ in range(3)) for number in (200, 2_000))
+    assert more < 40 * max(fewer, 0.005)
 
 
 FINDING_LINES = [

@@ -68,15 +68,7 @@ async def run_process(
     Past a limit, and when cancelled, its whole process group is killed and waited for. `max_output` is for each stream.
     `on_line` gets each line of stdout as it is written, `on_error_line` each of stderr.
     """
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        cwd=cwd,
-        env=env,
-    )
+    process = await _start(command, cwd, env)
     try:
         async with asyncio.timeout(seconds):
             return await _communicate(process, stdin, max_output, (on_line, on_error_line))
@@ -87,6 +79,29 @@ async def run_process(
         await asyncio.shield(_over(process))
         if isinstance(error, TimeoutError):
             raise OutOfTime(f"{seconds:g} s") from None
+        raise
+
+
+async def _start(command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> asyncio.subprocess.Process:
+    """The process with its pipes. A start that is cancelled half-way would leave pipes open, so it is waited for."""
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            cwd=cwd,
+            env=env,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.wait({starting})
+        if starting.exception() is None:
+            kill_group(starting.result().pid)
+            await asyncio.shield(_over(starting.result()))
         raise
 
 

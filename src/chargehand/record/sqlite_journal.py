@@ -234,7 +234,15 @@ class _Writer:
         self._in_use = Lock()
 
     async def append(self, events: Sequence[Event], blobs: Mapping[str, bytes]) -> None:
-        await self._loop().run_in_executor(_threads(), self._append, events, blobs)
+        from asyncio import CancelledError, shield, wait
+
+        writing = self._loop().run_in_executor(_threads(), self._append, events, blobs)
+        try:
+            await shield(writing)
+        except CancelledError:
+            # A thread may be about to write them: what is appended next must not come before them.
+            await wait({writing})
+            raise
         if self._unfolded > _FOLD_BYTES:
             _threads().submit(self._fold)
 

@@ -83,7 +83,9 @@ class StreamEvents:
         return self._event(f"response.{kind}", {"response": response})
 
     def add_progress(self, line: str) -> Iterator[bytes]:
-        """A line about the run, as reasoning."""
+        """A line about the run, as reasoning. While a text is written there is none: it would cut the text in two."""
+        if self._open == "message":
+            return
         yield from self._turn_to("reasoning")
         self._text += f"{line}\n"
         yield self._of_item("reasoning_summary_text.delta", summary_index=0, delta=f"{line}\n")
