@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -378,7 +379,7 @@ def test_a_run_that_waits_for_a_provider_continues_by_itself(tmp_path: Path, mon
     """It needs no person, takes no other run's place, and is continued when the time has come."""
     for limit in ("runs.roster.PATIENCE_S", "engine.local.quota_waits.SHORT_PAUSE_S"):
         monkeypatch.setattr(f"chargehand.{limit}", 0.1)
-    out = {"when": {"role": "worker", "task": "b"}, "reply": {"error": {"status": 429, "retry_after": 3}}, "times": 1}
+    out = {"when": {"role": "worker", "task": "b"}, "reply": {"error": {"status": 429, "retry_after": 8}}, "times": 1}
     with serving(make_supervisor(tmp_path, ScriptedModel([out, *ANSWERS])), max_runs=1) as client:
         run = client.start()
         parked = client.wait(run)
@@ -387,7 +388,11 @@ def test_a_run_that_waits_for_a_provider_continues_by_itself(tmp_path: Path, mon
         assert report["waiting"] == {"until": report["waiting"]["until"], "provider": "scripted"}
         listed = client.get(f"{RUNS}?needs_you=true").json["runs"]
         assert [(each["status"], each["needs_you"]) for each in listed] == [("waiting", False)]
-        assert client.server.started.under_way == 0
+        # The place is free when the run is put away, a moment after it is on the record that it waits.
+        end = time.monotonic() + 6
+        while client.server.started.under_way:
+            assert time.monotonic() < end
+            time.sleep(0.01)
         assert client.wait(run, parked["seq"])["status"] == "complete"
         calls = [json.loads(line) for line in client.get(f"{RUNS}/{run}/events").body.splitlines()]
         sent = [each["key"] for each in calls if each["kind"] == "model_called"]
