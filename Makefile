@@ -36,9 +36,11 @@ check: dev ## lint, types, import layers, and the tests that take seconds
 	@echo "== pytest, without the slow tests"
 	@$(call beside_lint,$(PYTEST) -m 'not slow' --hypothesis-profile=check $(PYTEST_ARGS))
 
+# A busy machine makes one in thousands of limits of time late: a test that fails is tried twice more, and named (RERUN).
+# `make check` and `make soak` give no second try.
 test: dev ## lint, types, import layers, and all tests, with a tenth of the large counts
 	@echo "== pytest"
-	@$(call beside_lint,$(PYTEST) $(PYTEST_ARGS))
+	@$(call beside_lint,$(PYTEST) --reruns 2 -raR $(PYTEST_ARGS))
 
 soak: dev ## the same with all kills, faults, simulations and fuzzing: before an issue is closed
 	@echo "== pytest, full counts"

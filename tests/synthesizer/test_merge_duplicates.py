@@ -328,8 +328,8 @@ def test_no_text_is_too_odd(text: str) -> None:
 def test_the_time_grows_with_the_number_and_not_with_its_square(kind: str) -> None:
     """Ten times the findings, about ten times the time, even where everything is near everything."""
 
-    def seconds(number: int) -> float:
-        chance = random.Random(number)
+    def seconds(number: int, take: int) -> float:
+        chance = random.Random(f"{number} {take}")  # other texts in each take: words of texts seen before are kept
         words = [f"{a}{b}" for a in "bdfgk" for b in ("and", "est", "ill", "ock", "ump")]
         texts = ["Equal."] * number if kind == "equal" else [" ".join(chance.sample(words, 6)) for _ in range(number)]
         path = "a.py" if kind == "same place" else None
@@ -339,7 +339,7 @@ def test_the_time_grows_with_the_number_and_not_with_its_square(kind: str) -> No
         return time.thread_time() - began
 
     # The least of three: what other threads and the collector take is not the merge's.
-    fewer, more = (min(seconds(number) for _ in range(3)) for number in (200, 2_000))
+    fewer, more = (min(seconds(number, take) for take in range(3)) for number in (200, 2_000))
     assert more < 40 * max(fewer, 0.005)
 
 

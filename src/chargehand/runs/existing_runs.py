@@ -25,7 +25,6 @@ from chargehand.runs.prepared_team import team_reference
 from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.runs.recorded_runs import RecordedRuns
 from chargehand.runs.report_from_record import report_ended
-from chargehand.runs.resumed_job import Added, check_begun, job_of
 from chargehand.runs.session import Session
 from chargehand.runs.shared_models import SharedModels
 from chargehand.settings import Settings, as_before, found_from
@@ -40,6 +39,7 @@ from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
+    from chargehand.runs.resumed_job import Added
     from chargehand.runs.temporal.all_runs import NotedRun
 
 OnSession = Callable[[Session], None]
@@ -92,6 +92,8 @@ class RunLife(RecordedRuns):
         `tokens`, `usd` and `deadline` are added to what it had, and reopen what ended for lack of them. A paused run is
         continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`.
         """
+        from chargehand.runs.resumed_job import Added, check_begun, job_of  # a new run does not need it
+
         positive(tokens=tokens, usd=usd, deadline=deadline)
         run = self.source.find(run)
         added = Added(tokens, usd, deadline, retry_failed)
@@ -140,6 +142,8 @@ class RunLife(RecordedRuns):
 
         The model that was forced for the first run is used again, unless this supervisor was given one.
         """
+        from chargehand.runs.resumed_job import check_begun
+
         run = self.source.find(run)
         state = self.source.state(run)
         noted = self._find_note(run)
@@ -204,6 +208,7 @@ class RunLife(RecordedRuns):
         plan. Team, request and settings are those stored with the run.
         """
         from chargehand.runs.forked_job import Different, copy_documents, fork_job  # no other run needs it
+        from chargehand.runs.resumed_job import Added, job_of
 
         different = Different(at, model, plan if plan is None or isinstance(plan, Plan) else parse(plan))
         different.check()

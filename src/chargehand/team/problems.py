@@ -9,7 +9,6 @@ from typing import TypeAlias
 from chargehand.models.call_options import EFFORTS
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.line_numbers import NO_PLACES, Places
-from chargehand.team.nesting import nesting_problems
 from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.worker import Worker
 from chargehand.tools import BUILTIN, Tool
@@ -41,8 +40,16 @@ def team_problems(
         *_worker_problems(workers, set(shared_tools), known_tools, places),
         *_route_problems(workers, default, routes, route_examples, places),
         *_factory_problems(factory_tools, workers, known_tools, places),
-        *nesting_problems(workers, max_depth, places),
+        *_nesting_problems(workers, max_depth, places),
     ]
+
+
+def _nesting_problems(workers: Sequence[Worker], max_depth: int, places: Places) -> list[Problem]:
+    if all(worker.team is None for worker in workers):
+        return []
+    from chargehand.team.nesting import nesting_problems  # few teams have teams
+
+    return list(nesting_problems(workers, max_depth, places))
 
 
 def _worker_problems(

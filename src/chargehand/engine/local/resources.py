@@ -13,7 +13,7 @@ from chargehand.models import Attribution
 from chargehand.models.prices import Price
 from chargehand.models.provider_settings import Silence
 from chargehand.models.resolve import Models
-from chargehand.tools import Tool, ToolContext, call, still_valid
+from chargehand.tools import Tool, ToolContext
 from chargehand.values.effect import (
     Analysis,
     AnalysisResult,
@@ -71,6 +71,8 @@ class Resources:
             return ToolResult(error=Fault(kind="tool", message=message), code="unknown_tool")
         header = self.trace_header
         context = self.context if header is None else replace(self.context, traceparent=header(key))
+        from chargehand.tools.call_tool import call  # many runs call no tool
+
         return await call(known, effect.arguments, context)
 
     async def look(self, effect: Analysis) -> Look | Fault:
@@ -141,4 +143,6 @@ class Resources:
 
     def still_valid(self, result: ToolResult) -> bool:
         """Whether a tool would read the same now as it did then."""
+        from chargehand.tools.recorded_reads import still_valid
+
         return still_valid(result.reads, self.context)
