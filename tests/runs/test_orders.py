@@ -17,6 +17,7 @@ from chargehand.record.home import Home
 from chargehand.record.index import summarise
 from chargehand.record.mailbox import FolderMailbox, UnreadableOrder
 from chargehand.record.memory_journal import MemoryJournal
+from chargehand.runs.session import Session
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
 from chargehand.trace.number_text import LEAST_SPEEDUP
@@ -231,6 +232,56 @@ def test_a_paused_run_that_died_is_still_paused(tmp_path: Path) -> None:
     from chargehand.runs.report_from_record import report_so_far
 
     assert report_so_far(Home(tmp_path), state).status == "paused"
+
+
+def test_ctrl_c_leaves_a_paused_run_paused_and_its_clock_still(tmp_path: Path) -> None:
+    """Its process ends with exit code 4, and an hour of pause is in no figure of time, of any reader."""
+    sessions: list[Session] = []
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await door.pause(run)
+        await asyncio.sleep(3_600)
+        shown = door.report(run)
+        sessions[0].interrupt()
+        return shown
+
+    made, says = plan(("t1",), ("t2", "t1")), model(t1=5)
+    report, shown, took = steered(tmp_path, made, says, act, stay=True, on_session=sessions.append)
+    assert took > 3_600
+    assert (report.status, report.exit_code) == ("paused", 4)
+    assert report.timing.wall_s == pytest.approx(shown.timing.wall_s, abs=0.6) == pytest.approx(5, abs=0.6)
+    assert Supervisor(home=tmp_path).report(report.run).timing == report.timing
+    assert Home(tmp_path).runs()[0].status == "paused"
+    view = fold(Home(tmp_path).events(report.run))
+    assert view.elapsed_seconds() == pytest.approx(report.timing.wall_s, abs=0.1)
+    again = resume(tmp_path, report.run, says)
+    assert (again.status, again.timing.wall_s) == ("complete", pytest.approx(6, abs=0.6))
+
+
+def test_a_call_that_waits_to_be_sent_again_is_not_broken_off_by_a_pause(tmp_path: Path) -> None:
+    """The provider has refused it: it has used nothing, and the clock of the paused run is still."""
+    busy = {"when": {"task": "t1"}, "reply": {"error": {"status": 429, "retry_after": 20}}, "times": 1}
+    says = ScriptedModel([ANSWER, busy, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 1_000}])
+    report, _, _ = steered(tmp_path, plan(("t1",)), says, pauses)
+    assert (report.status, report.usage.tokens, report.notes) == ("paused", 0, ())
+    again = resume(tmp_path, report.run, says)
+    assert (again.status, again.usage.calls) == ("complete", 1)
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(3)
+        await door.pause(run)
+        await asyncio.sleep(3_600)
+        shown, view = door.report(run), fold(Home(tmp_path).events(run))
+        seconds = [view.elapsed_seconds((view.started or 0.0) + later) for later in (100, 3_600)]
+        await door.unpause(run)
+        return shown, view.is_still, seconds
+
+    says = ScriptedModel([ANSWER, busy, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 1_000}])
+    report, (shown, is_still, seconds), _ = steered(tmp_path, plan(("t1",)), says, act, stay=True)
+    assert (shown.status, shown.usage.tokens, shown.notes) == ("paused", 0, ())
+    assert is_still
+    assert seconds[0] == seconds[1] < 5
+    assert (report.status, report.usage.calls) == ("complete", 1)
 
 
 # -- stop ------------------------------------------------------------------------------------------------------------
@@ -543,6 +594,8 @@ def test_a_live_run_restarts_a_task_and_all_that_rests_on_it_in_the_same_process
     assert made == ["t1/1/model/1", "t3/1/model/1", "t2/1/model/1", "t1/2/model/1", "t2/2/model/1", "@synthesis/1"]
     assert report.usage.input_tokens + report.usage.output_tokens == tokens_settled(tmp_path, report.run)
     assert report.usage.calls == 6
+    assert [each.attempts for each in report.outcomes] == [2, 2, 1]
+    assert [each.tries for each in fold(Home(tmp_path).events(report.run)).tasks.values()] == [2, 2, 1]
     kinds = [event.kind for event in Home(tmp_path).events(report.run)]
     assert (kinds.count("run_started"), kinds.count("run_ended")) == (2, 1)
 

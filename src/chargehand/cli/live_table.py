@@ -221,7 +221,7 @@ class LiveTable:
         if view.ended:
             return view.status
         if view.status == "paused":
-            calls = sum(map(len, view.in_flight.values()))
+            calls = view.calls_in_flight
             return f"paused, {several(calls, 'call')} in flight" if calls else "paused"
         if view.questions and not any(task.status == "running" for task in view.tasks.values()):
             return "waiting for a person"

@@ -81,14 +81,13 @@ class TaskAttempts:
 
     async def run(self, in_its_place: InItsPlace) -> Head:
         """How the task ended, with what all attempts used."""
-        task, first = self.task, self.engine.record.attempts(self.task.id)
+        task, number = self.task, self.engine.record.attempts(self.task.id)
         budget = task.budget or Budget()
         if self.ceiling is not None and budget.tokens is None:
             budget = budget.model_copy(update={"tokens": self.ceiling})
         if budget != Budget():
             self.engine.budget.allot(task.id, budget)
         self.time.limit(budget.seconds)
-        number = first
         while True:
             number += 1
             ready = await self._ready(task, number)
@@ -117,8 +116,8 @@ class TaskAttempts:
         if not head.ok and not head.partial and self.partial is not None:
             # The partial result of an earlier attempt is better than nothing.
             changes = {"output_of": self.partial, "partial": True}
-        if self.usages != [head.usage] or head.attempts != number - first:
-            changes |= {"attempts": number - first, "usage": Usage.total(self.usages)}
+        if self.usages != [head.usage] or head.attempts != number:
+            changes |= {"attempts": number, "usage": Usage.total(self.usages)}
         return head.model_copy(update=changes) if changes else head
 
     # -- one attempt -------------------------------------------------------------------------------------------------

@@ -176,6 +176,10 @@ class EngineSession(Engine, Protocol):
         """Whether a person has restarted tasks: this session ends, and another one reopens them."""
         ...
 
+    def unrecorded_still_s(self) -> float:
+        """Seconds in which the run was paused, or waited only for people, and that no event says yet."""
+        ...
+
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the work; Parked is raised as soon as it only waits for people, or is paused."""
         ...

@@ -45,6 +45,7 @@ class RunEnded(Body, kind="run_ended"):
     status: str  # How it ended.
     report: Data | None = None  # The report.
     by: str | None = None  # `command`, if a command ended a run that no process owned.
+    parked_s: float | None = None  # For how long the session was paused, or waited for a person, before it was stopped.
 
 
 class Warned(_OfTeam, kind="warning"):

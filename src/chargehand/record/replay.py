@@ -59,6 +59,7 @@ class Replay(RecordedState):
                 self.status, self.report = ended.status, ended.report
                 # A pause that was ordered during the last call ends with the run.
                 self.paused = self.paused and ended.status not in FINISHED
+                self._owned_before -= ended.parked_s or 0.0
             case PlanApproved() | PlanDrafted() | Extended(within=None) as body:
                 self._apply_plan(body, event.task)
             case ModelCalled() | ToolCalled() | ModelReplied() | ToolReturned() | Reused() as body:

@@ -23,12 +23,13 @@ def report_so_far(source: RunSource, state: Replay) -> Report:
     if state.report is not None:
         return final_report(state)
     with reading(f"of run {state.run}"):
+        is_owned = source.owner(state.run) is not None
         if state.paused:
-            return unfinished_report(state, "paused")
+            return unfinished_report(state, "paused", is_owned=is_owned)
         if state.waits.run_waits:
-            return unfinished_report(state, "waiting")
-        if source.owner(state.run):
-            return unfinished_report(state, "running")
+            return unfinished_report(state, "waiting", is_owned=is_owned)
+        if is_owned:
+            return unfinished_report(state, "running", is_owned=True)
         return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
 
 
@@ -61,8 +62,8 @@ def waiting_for(state: Replay, status: str) -> dict[str, Any] | None:
     return {"until": wait[0], "provider": wait[1]}
 
 
-def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
-    """What the record of a run that has not ended says so far."""
+def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owned: bool = False) -> Report:
+    """What the record of a run that has not ended says so far; `is_owned`: a process has it."""
     written = state.plan or state.drafted
     plan = parse(written) if written else None
     now: RunStatus = status or "interrupted"
@@ -78,8 +79,8 @@ def unfinished_report(state: Replay, status: RunStatus | None = None) -> Report:
             if task.id not in state.ended
         )
     far = "with no plan yet" if plan is None else f"with {len(outcomes)} of {len(plan.tasks)} tasks ended"
-    # While it runs, calls in flight are expected to report their own usage.
-    lost = Usage.total([*state.spending.lost, *(each.usage for each in state.in_flight() if now != "running")])
+    # While a process has it, calls in flight are expected to report their own usage.
+    lost = Usage.total([*state.spending.lost, *(each.usage for each in state.in_flight() if not is_owned)])
     return Report(
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),

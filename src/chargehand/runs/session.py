@@ -54,7 +54,7 @@ from chargehand.values.estimate import Figures, PastRun, learn
 from chargehand.values.key import TaskPath
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import Plan
-from chargehand.values.report import Report
+from chargehand.values.report import Report, Timing
 from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED, RunStatus
 
@@ -181,7 +181,7 @@ class Session:
             report = add_spent(report, engine.spent)
             if earlier is None and job.prior is None and job.fork is None:
                 self._by_plan = _estimate(steps, report)
-            engine.emit(RunEnded(status=report.status, report=report.to_json()))
+            engine.emit(_end(engine, report))
         return report
 
     def _engine_inputs(self, job: RunJob, earlier: Replay | None, supervisors: SupervisorModels) -> EngineInputs:
@@ -285,9 +285,11 @@ class Session:
                 main.cancel()
                 await asyncio.gather(main, return_exceptions=True)
                 report = await self._report_unfinished(engine, "interrupted")
-                engine.emit(RunEnded(status="interrupted", report=report.to_json()))
+                engine.emit(_end(engine, report))
                 raise
-            return await self._report_unfinished(engine, self._stopped)
+            # Only a person continues a paused run.
+            stays_paused = engine.paused and self._stopped == "interrupted"
+            return await self._report_unfinished(engine, "paused" if stays_paused else self._stopped)
         except BaseExceptionGroup as group:
             raise _first(group) from None
         finally:
@@ -299,7 +301,9 @@ class Session:
 
     async def _report_unfinished(self, engine: EngineSession, status: RunStatus) -> Report:
         await engine.commit()
-        return unfinished_report(replay(self._journal.events(), self._job.run), status)
+        report = unfinished_report(replay(self._journal.events(), self._job.run), status)
+        # Pauses and waits for people do not count, those included that no order or answer has ended.
+        return report.model_copy(update={"timing": Timing(wall_s=engine.clock.now())})
 
     def _stop(self, why: Literal["interrupted", "cancelled"]) -> None:
         if self._main is None or self._engine is None:
@@ -332,6 +336,10 @@ class Session:
         self._stopped = "cancelled"
         if self._main is not None:
             self._main.cancel()
+
+
+def _end(engine: EngineSession, report: Report) -> RunEnded:
+    return RunEnded(status=report.status, report=report.to_json(), parked_s=engine.unrecorded_still_s() or None)
 
 
 def _tasks_to_reopen(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:

@@ -69,6 +69,8 @@ class CallView:
     # More than 1: the same bytes were sent again after a crash or a transport error.
     sends: int = 1
     estimated: bool = False
+    # When it is to be sent again after an error of the transport.
+    again_at: float | None = None
     # The last progress line of a program.
     says: str = ""
     reused: bool = False
@@ -108,8 +110,7 @@ class TaskState:
     outcome: Data | None = None
     # Every call so far came from an earlier run's record.
     reused: bool = False
-    # How many attempts and calls were made before it was last reopened. The outcome does not count them.
-    attempts_before: int = 0
+    # How many calls were made before it was last reopened. The usage of the outcome does not count them.
     calls_before: int = 0
     # The number of the last event about it.
     seq: int = 0
@@ -133,8 +134,8 @@ class TaskState:
 
     @property
     def tries(self) -> int:
-        """The attempts since it was last reopened, as in its outcome."""
-        made = len(self.attempts) - self.attempts_before
+        """All attempts, those before it was reopened included, as in its outcome."""
+        made = len(self.attempts)
         return made if self.outcome is None else int(self.outcome.get("attempts", made))
 
     def worked_seconds(self, now: float | None = None) -> float:

@@ -93,6 +93,8 @@ class RunState:
     synthesis_started: float | None = None
     started: float | None = None
     ended: float | None = None
+    # When a person paused it, until it is continued.
+    paused_at: float | None = None
     # The provider that the run waits for in this process, and until when; None while it does not wait for a provider.
     waiting: Data | None = None
     # Report JSON, once the run has ended.
@@ -135,7 +137,13 @@ class RunState:
     @property
     def is_still(self) -> bool:
         """Whether the run is paused and its last call in flight has returned: its clock is stopped."""
-        return self.status == "paused" and not self.in_flight
+        return self.status == "paused" and not self.calls_in_flight
+
+    @property
+    def calls_in_flight(self) -> int:
+        """The number of calls in flight. While the run is paused, a call that was refused is not sent again."""
+        calls = [call for each in self.in_flight.values() for call in each.values()]
+        return sum(self.paused_at is None or call.again_at is None or call.again_at < self.paused_at for call in calls)
 
     @property
     def last_event(self) -> float | None:
@@ -146,10 +154,6 @@ class RunState:
         """The number of tasks by status."""
         counted = Counter(task.status for task in self.tasks.values())
         return {status: counted[status] for status in TASK_STATUSES if counted[status]}
-
-    @property
-    def epoch(self) -> int:
-        return self.sessions[-1].epoch if self.sessions else 0
 
 
 def fold(events: Iterable[Event]) -> RunState:
@@ -250,7 +254,7 @@ def _fold(view: RunState, event: Event) -> None:
             view.questions.pop(key, None)
             _idle(view, event, parked)
         case Control(order="pause" | "continue" as order, verdict="accepted", parked_s=parked):
-            view.status = "paused" if order == "pause" else "running"
+            view.status, view.paused_at = ("paused", event.at) if order == "pause" else ("running", None)
             _idle(view, event, parked)
         case Control(order="restart", verdict="accepted", value={"text": str(instruction)}):
             if (task := view.tasks.get(event.task or "")) is not None:
@@ -258,19 +262,17 @@ def _fold(view: RunState, event: Event) -> None:
         case Control(order="top_up", verdict="accepted", value=dict(value)):
             view.budget = _part(value, "limit") or view.budget
             view.deadline_s = value.get("deadline_s", view.deadline_s)
-        case SynthesisStarted():
-            if event.task is None:
-                view.synthesis_started = event.at
-        case ContradictionFound(contradiction=contradiction):
-            if event.task is None:
-                view.contradictions.append(contradiction)
-        case GapFound(gap=gap, within=within):
-            if not within:
-                view.gaps.append(gap)
+        case SynthesisStarted() if event.task is None:
+            view.synthesis_started = event.at
+        case ContradictionFound(contradiction=contradiction) if event.task is None:
+            view.contradictions.append(contradiction)
+        case GapFound(gap=gap, within=None | ""):
+            view.gaps.append(gap)
         case Warned(message=message):
             view.warnings.append(message)
-        case RunEnded(status=status, report=report):
+        case RunEnded(status=status, report=report, parked_s=parked):
             _break_off(view, event.at)
+            _idle(view, event, parked)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
         case _:
             pass
@@ -319,7 +321,7 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
         view.sessions.append(session)
     else:
         view.sessions[-1] = session
-    view.status, view.ended, view.report, view.waiting = "running", None, None, None
+    view.status, view.ended, view.report, view.waiting, view.paused_at = "running", None, None, None, None
     # The synthesis of this session finds them again.
     view.gaps, view.contradictions = [], []
     view.request = _text(started.request, "text") or view.request
@@ -403,8 +405,7 @@ def _file(view: RunState, event: Event, call: CallView, worker: str = "") -> Non
 
 
 def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturned) -> None:
-    call = view.by_key.get(returned.key)
-    if call is None:
+    if (call := view.by_key.get(returned.key)) is None:
         return
     _land(view, call)
     result = returned.result
@@ -479,16 +480,21 @@ def _settle(view: RunState, settled: BudgetSettled) -> None:
 
 
 def _decide(view: RunState, event: Event, decided: Decided) -> None:
-    if decided.decision == "wait_over":
-        began = next((each.at for each in reversed(view.decisions) if each.decision == "wait"), event.at)
-        view.idle.append((began, event.at))
     view.decisions.append(Decision(event.at, decided.key, decided.decision, decided.value, decided.reason, event.task))
-    if decided.decision in ("wait", "wait_over") and decided.key.startswith("@wait/"):
-        view.status = "waiting" if decided.decision == "wait" else "running"
-        view.waiting = decided.value
-    if decided.decision == "reopen" and isinstance(decided.value, dict):
-        for id in _texts(cast(Data, decided.value), "tasks"):
-            if (task := view.tasks.get(id)) is not None:
+    value: Data = cast(Data, decided.value) if isinstance(decided.value, dict) else {}
+    match decided.decision:
+        case "wait" if decided.key.startswith("@wait/"):
+            view.status, view.waiting = "waiting", value
+        case "wait_over":
+            began = next((each.at for each in reversed(view.decisions) if each.decision == "wait"), event.at)
+            view.idle.append((began, event.at))
+            view.status, view.waiting = "running", None
+        case "transport_retry":
+            if (call := view.by_key.get(decided.key.rpartition("/retry/")[0])) is not None:
+                call.again_at = event.at + (_money(value, "after_s") or 0.0)
+        case "reopen":
+            for task in (view.tasks[id] for id in _texts(value, "tasks") if id in view.tasks):
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None
-                task.attempts_before, task.calls_before = len(task.attempts), len(task.calls)
-                task.usage = Tally()
+                task.calls_before, task.usage = len(task.calls), Tally()
+        case _:
+            pass

@@ -14,7 +14,7 @@ from typing import Any
 from chargehand.engine.local.prompt_beginnings import PromptBeginnings
 from chargehand.engine.local.quota_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
-from chargehand.engine.local.sending import Begin, OnText, Sender
+from chargehand.engine.local.sending import UNANSWERED, Begin, OnText, Sender
 from chargehand.engine.local.shared_ledger import SharedLedger
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.events import Decided, ModelCalled, ModelReplied
@@ -190,16 +190,16 @@ class Admission:
             if result.reply is not None and result.reply.usage is not None:
                 used = result.reply.usage.input_tokens, result.reply.usage.output_tokens
                 usd = result.usd
-            elif result.error is not None and result.error.kind not in ("timeout", "connection"):
+            elif result.error is not None and result.error.kind not in UNANSWERED:
                 used, usd = (0, 0), 0.0  # the provider refused it: nothing was used
             elif waited.sent:
                 most = TokenCount(input_tokens=reservation.input_tokens, output_tokens=reservation.output_tokens)
                 result = result.model_copy(update={"estimated": most})
             return result
         finally:
-            if not waited.sent:
-                used, usd = (0, 0), 0.0  # stopped in the queue: nothing was used
-            self._ledger.settle(site, effect.model, used, usd, broken_off=waited.sent and result is None)
+            if not waited.sent or (result is None and not waited.unanswered):
+                used, usd = (0, 0), 0.0  # stopped in the queue, or after a refusal: nothing was used
+            self._ledger.settle(site, effect.model, used, usd, broken_off=waited.unanswered and result is None)
 
     def _record_cut(self, site: Site, effect: ModelCall, text: str) -> None:
         """Put on the record what had arrived of an interrupted reply. It is never read as a result."""

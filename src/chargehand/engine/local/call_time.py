@@ -32,6 +32,11 @@ class CallTime:
         # What has arrived of the last reply.
         self.pieces: list[str] = []
 
+    def postpone(self, seconds: float) -> None:
+        """Let the limits end later, by a time in which the call could not be sent."""
+        self._ends += seconds
+        self._first_by += seconds
+
     async def limit(
         self, send: Callable[[Callable[[str], None]], Awaitable[Reply]], on_text: Callable[[str], None] | None
     ) -> Reply:

@@ -253,6 +253,9 @@ class LocalEngine:
     def restarting(self) -> bool:
         return self.orders.restarting
 
+    def unrecorded_still_s(self) -> float:
+        return round(self._activity.unrecorded_still_seconds(), 3)
+
     async def until_parked(self, work: Coroutine[Any, Any, T]) -> T:
         return await self._activity.run_until_parked(work)
 

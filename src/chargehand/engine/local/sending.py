@@ -34,6 +34,8 @@ BEHIND_ALL = 1_000_000
 PATIENCE_AT_FIRST_S = 3.0
 # Usage of more than this many times the highest estimate of a call cannot be the usage of that call.
 ABSURD = 2
+# The kinds of errors after which it is not known whether the provider has used tokens. Others refuse the request.
+UNANSWERED = ("timeout", "connection")
 
 OnText = Callable[[str], None] | None
 # Puts the call on the record, durably, before it is sent: (max_output, how often it was sent before).
@@ -95,18 +97,23 @@ class Sender:
             if (permit := first) is None:
                 permit = await self.acquire(site, effect, reservation.tokens, waited, patience, retry)
             first = None
+            if gives_up is not None and time is not None:
+                # A pause is not the provider's time.
+                gives_up += waited.paused
+                time.postpone(waited.paused)
+            waited.paused = 0.0
             if isinstance(permit, Refused):
                 kind = "auth" if permit.until is None else "overloaded"
                 fault = Fault(kind=kind, message=f"Not sent: {permit.reason}")
                 if (until := permit.asked_until) is not None and until - loop.time() > effect.patience_s:
                     return self._out(effect, until, Fault(kind="rate_limited", message=f"{fault.message}."))
                 return ModelResult(error=fault, sent=waited.sent, seconds=worked, waiting_s=waited.seconds)
-            sent, before, began = False, waited.sent, loop.time()
+            sent, before, lost, began = False, waited.sent, waited.unanswered, loop.time()
             try:
                 if retry == 0:
                     await begin(reservation.output_tokens, sent_before)
                 sent, began = True, loop.time()
-                waited.sent = True
+                waited.sent = waited.unanswered = True
                 if time is None:
                     on_first = None if waited.first is None else waited.first.begin
                     time = CallTime(effect.model, self._resources.silence(effect), on_first)
@@ -121,6 +128,7 @@ class Sender:
             except ModelError as error:
                 worked += loop.time() - began
                 waited.sent = before or not error.unsent
+                waited.unanswered = lost or (not error.unsent and error.kind in UNANSWERED)
                 result, pause = _for_limits(error), error.retry_after
                 self._record_changes(permit.give_back(result, loop.time(), retry_after=pause, reason=str(error)))
                 fault = Fault(kind=error.kind, message=str(error))
@@ -133,7 +141,7 @@ class Sender:
                 self._note_retry(site, retry + 1, after, str(error))
             except UsageError as error:  # a key that is not set, a provider that is not there: this task's failure
                 kind = "auth" if isinstance(error, MissingKey) else "bad_request"
-                fault, waited.sent = Fault(kind=kind, message=str(error)), before
+                fault, waited.sent, waited.unanswered = Fault(kind=kind, message=str(error)), before, lost
                 return ModelResult(error=fault, seconds=worked, waiting_s=waited.seconds)
             except ChargehandError:
                 raise  # the record itself failed, or the run is not ours any more

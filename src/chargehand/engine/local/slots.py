@@ -19,7 +19,11 @@ class Waited:
     """Seconds one effect was kept waiting, whether anything of it was sent, and the text of a reply under way."""
 
     seconds: float = 0.0
+    # Seconds in which the run was paused, and by which the limits of the call's time are still to be moved.
+    paused: float = 0.0
     sent: bool = False
+    # Whether a try was sent that was neither answered nor refused: the provider may have used tokens for it.
+    unanswered: bool = False
     pieces: list[str] = field(default_factory=list[str])
     # For a call that others wait for: releases them.
     first: FirstCall | None = None
@@ -76,9 +80,9 @@ class Slots:
             await never()
 
     async def take(self, task: str | None, waited: Waited) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             if not self._gate.try_acquire():
-                loop = asyncio.get_running_loop()
                 began = loop.time()
                 await self._gate.acquire(self.order(task))
                 waited.seconds += loop.time() - began
@@ -87,7 +91,9 @@ class Slots:
             if self._proceeds.is_set() and not self.draining:
                 return
             self.free()
+            began = loop.time()
             await self.may_begin()
+            waited.paused += loop.time() - began
 
     def free(self) -> None:
         self._gate.release()

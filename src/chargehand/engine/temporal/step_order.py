@@ -55,9 +55,8 @@ class StepOrder:
     planning: list[JsonObject] = field(default_factory=list[JsonObject])
     # Events of the workflow that this step puts on the record: kind, task, attempt, fields.
     notes: list[list[Any]] = field(default_factory=list[list[Any]])
-    # An attempt that is done ends its task: attempts before it, and what they used.
+    # An attempt that is done ends its task: what the attempts before it used.
     ends_task: bool = False
-    first: int = 0
     used: list[JsonObject] = field(default_factory=list[JsonObject])
     # When the run's time is over, on its own clock; it may have been given more.
     deadline_s: float | None = None

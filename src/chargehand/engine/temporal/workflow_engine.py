@@ -200,7 +200,6 @@ class WorkflowEngine:
             deadline_s=self.deadline_s,
             restarted=self.restarted,
             reopens=self._reopens(segment, refs.task, turn),
-            first=self.recalled.attempts.get(refs.task, 0),
             used=self._used.get(refs.task, []) if kind == "attempt" else [],
         )
         work = asyncio.ensure_future(self.activities.carry_out(order, refs.worker if kind == "attempt" else ""))

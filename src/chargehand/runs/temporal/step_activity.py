@@ -388,7 +388,7 @@ class _Step:
         if not head.ok or not order.ends_task:
             return head, False
         usage = Usage.total([total_usage(order.used), head.usage]) if order.used else head.usage
-        engine.end_task(head.model_copy(update={"attempts": refs.attempt - order.first, "usage": usage}))
+        engine.end_task(head.model_copy(update={"attempts": refs.attempt, "usage": usage}))
         return head, True
 
     def _last_usage(self, whole: Usage) -> Usage:
