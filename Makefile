@@ -5,6 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+# Without compiled files each process of a test would compile what it imports, and each worker of pytest all tests.
+export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt --editable
@@ -13,8 +15,8 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0
 # Of npm: the official client for node and a server of MCP, and with `make npm` coding agents (700 MB).
 NPM := timeout 300 npm install --silent --no-audit --no-fund --prefix .venv/npm
 NPM_CLIENTS := openai @modelcontextprotocol/server-everything
-# One more than the smallest machine has cores: many tests wait for processes and for the network.
-WORKERS ?= 3
+# Twice the cores of the smallest machine: many tests wait for processes and for the network.
+WORKERS ?= 4
 # Each worker has its part from the start, so that a server or a browser is started once for the tests of a module.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 PYTEST_ARGS ?=
@@ -34,11 +36,11 @@ dev: .venv/.dev ## install, with everything tests and linters need
 
 check: dev ## lint, types, import layers, and the tests that take seconds
 	@echo "== pytest, without the slow tests"
-	@$(call beside_lint,$(PYTEST) -m 'not slow' --hypothesis-profile=check $(PYTEST_ARGS))
+	@$(call beside_lint,$(PYTEST) -m 'not slow' $(PYTEST_ARGS))
 
 # A busy machine makes one in thousands of limits of time late: a test that fails is tried twice more, and named (RERUN).
 # `make check` and `make soak` give no second try.
-test: dev ## lint, types, import layers, and all tests, with a tenth of the large counts
+test: dev ## lint, types, import layers, and the tests, with a tenth of the large counts
 	@echo "== pytest"
 	@$(call beside_lint,$(PYTEST) --reruns 2 -raR $(PYTEST_ARGS))
 

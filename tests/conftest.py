@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cli.terminal import STARTED, Shell
-from tests.counts import SOAK
+from tests.counts import SOAK, examples
 
 # Seconds for each of setup, call and teardown. On a quiet machine no test takes more than 15, those of a soak aside.
 LIMIT_S = float(os.environ.get("CHARGEHAND_TEST_LIMIT_S", "1800" if SOAK else "180"))
@@ -61,10 +61,10 @@ SLOW = (
     "tests/tools/test_query_data.py",
 )
 # No limit of time for one example, which a busy machine would break; LIMIT_S ends what hangs.
-settings.register_profile("test", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "test", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(100)
+)
 settings.load_profile("test")
-# For `make check`: a quarter of the examples, where a test does not say how many.
-settings.register_profile("check", settings(), max_examples=25)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -75,10 +75,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
+    if not SOAK:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
 
 
 # The limit ends the process, from a thread that needs no lock of Python's: neither a signal that strikes inside of

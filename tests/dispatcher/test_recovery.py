@@ -30,6 +30,7 @@ from chargehand.errors import ErrorKind
 from chargehand.values.outcome import EscalationReason, done, escalated
 from chargehand.values.recovery_policy import MOST_ATTEMPTS, Condition, Policy, Rung
 from chargehand.values.step import Head
+from tests.counts import examples
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 RUNGS: tuple[Rung, ...] = get_args(Rung)
@@ -226,7 +227,7 @@ WORKERS = ("a", "b", "c", "d")
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(policies, st.lists(st.sampled_from(CONDITIONS), min_size=30, max_size=30), st.data())
 def test_any_policy_ends(policy: Policy, troubles: list[Condition], data: st.DataObject) -> None:
     """Whatever fails how and whatever the ladder says: three attempts at most, one split, one ask, no failed worker."""

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from chargehand.evaluation.plots import span
 from chargehand.evaluation.statistics import MANY, Estimate, difference, estimate, quantile
+from tests.counts import examples
 
 VALUES = st.floats(-1e6, 1e6)
 FIGURES = st.dictionaries(st.text(max_size=3), st.lists(VALUES, min_size=1, max_size=4), min_size=1, max_size=8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(FIGURES)
 def test_the_mean_lies_in_its_interval_and_the_interval_in_the_values(figures: dict[str, list[float]]) -> None:
     """And the same figures give the same interval every time."""

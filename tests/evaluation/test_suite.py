@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from chargehand.evaluation import InvalidSuite, Suite, files_of, read_suite
 from chargehand.team import Team, Worker
+from tests.counts import examples
 from tests.evaluation.samples import as_plan, lines, task
 
 TEAM = {"team": Team([Worker("researcher", "Looks things up"), Worker("writer", "Writes")], name="team")}
@@ -177,7 +178,7 @@ ALMOST_CASES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=60) | ALMOST_CASES)
 def test_whatever_a_file_holds_it_is_a_suite_or_an_invalid_suite(
     tmp_path_factory: pytest.TempPathFactory, data: Any

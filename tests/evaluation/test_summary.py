@@ -17,6 +17,7 @@ from chargehand.evaluation import BaselineVerdict, Check, Evaluation, Result, ag
 from chargehand.evaluation.evaluation_page import to_html
 from chargehand.evaluation.store import Store
 from chargehand.values.outcome import Fault, Usage
+from tests.counts import examples
 from tests.evaluation.samples import evaluated, result
 
 BROKEN = Fault(kind="connection", message="The line is down.")
@@ -188,7 +189,7 @@ def test_a_case_that_passed_only_sometimes_may_fail() -> None:
     assert told(verdict([result("1", passed=False), result("1", repeat=2)], before)) == []
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.floats(0, 1)), min_size=1, max_size=12))
 def test_nothing_is_a_regression_against_itself(given_: list[tuple[int, bool, float]]) -> None:
     """Whatever the results are."""

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chargehand.limits import Adaptive
+from tests.counts import examples
 
 
 def test_fifty_refusals_of_calls_already_in_flight_halve_once() -> None:
@@ -83,7 +84,7 @@ def test_a_steady_capacity_is_tested_less_and_less() -> None:
     assert adaptive.limit == 7
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.integers(1, 100),
     st.one_of(st.none(), st.integers(-5, 200)),

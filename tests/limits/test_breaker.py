@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from chargehand.limits import Breaker, BreakerChange, Ticket
+from tests.counts import examples
 
 
 def opened(threshold: int = 3, cooldown_s: float = 1.0, longest_s: float = 8.0) -> Breaker:
@@ -203,4 +204,4 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAnyOrder.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chargehand.limits import Bucket, Rate
+from tests.counts import examples
 
 Request = tuple[float, int]  # seconds after the one before, tokens
 
@@ -38,7 +39,7 @@ def over(sent: list[tuple[float, int]], bucket: Bucket) -> float:
     return worst
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.integers(1, 600),
     st.integers(1, 100_000),

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from chargehand.limits import Gate
 from chargehand.testing import run_virtual
+from tests.counts import examples
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 4), st.integers(0, 2**32))
 def test_the_gate_is_never_over_its_limit_and_loses_no_slot(limit: int, seed: int) -> None:
     """Any interleaving of holding, leaving and being cancelled ends with every slot free and everybody served."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chargehand.errors import UsageError
 from chargehand.limits import BreakerChange, CallResult, Permit, ProviderLimits, ProviderRegistry, Refused
 from chargehand.testing import VirtualLoop, run_virtual
+from tests.counts import examples
 
 
 def now() -> float:
@@ -499,7 +500,7 @@ callers = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.sampled_from([None, 1, 3]),
     st.sampled_from([None, 6, 600]),

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 HANGING = """
 import re, time
@@ -52,6 +54,7 @@ def run(folder: Path, text: str, limit: str, *options: str) -> subprocess.Comple
     )
 
 
+@pytest.mark.soak
 def test_a_hanging_test_hangs_no_run(tmp_path: Path) -> None:
     """Asleep, in C code with Python's lock held, in a teardown: it is named, with its stack, and the rest is run."""
     ended = run(tmp_path, HANGING, "2", "-n", "3", "--maxschedchunk=1")

@@ -17,6 +17,7 @@ import pytest
 
 from chargehand.team import shipped_teams
 from tests.apps.testgen.rooms import means
+from tests.counts import SOAK
 from tests.pace import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +96,8 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(installed: I
         assert any(path.startswith(f"chargehand/teams/{name}/examples/material/") for path in ours)
 
 
-@pytest.mark.parametrize("name", TEAMS)
+# Two of them in `make test`; the others run there from the checkout (tests/teams).
+@pytest.mark.parametrize("name", TEAMS if SOAK else ["curriculum", "support"])
 def test_a_shipped_team_is_tried_and_measured_as_teams_show_says(name: str, installed: Installed, empty: Path) -> None:
     """The printed commands work as they are: the sample to a complete answer, then every case of the evaluation."""
     shown = installed.json(empty, "chargehand", "teams", "show", name, "--json")
@@ -143,7 +145,7 @@ def test_testgen_works_on_a_small_package(installed: Installed, empty: Path) -> 
     assert "mine.double(1) == 2" in (empty / "out" / "test_mine.py").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@pytest.mark.parametrize("checker", [pytest.param("mypy", marks=pytest.mark.soak), "pyright"])
 def test_a_users_script_passes_strict_type_checks(checker: str, installed: Installed, empty: Path) -> None:
     """Reports, tools, options and events are typed for those who only have the wheel, and a wrong name is an error."""
     (empty / "typed_user.py").write_bytes((Path(__file__).parent / "typed_user.py").read_bytes())

@@ -17,6 +17,7 @@ from chargehand.record.journal import Journal
 from chargehand.record.journal_checks import JOURNAL_CHECKS, JournalPlace
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.record.sqlite_journal import SqliteJournal
+from tests.counts import examples
 
 
 @dataclass
@@ -82,7 +83,7 @@ BATCHES = st.lists(st.lists(st.dictionaries(TEXT, JSON, max_size=4), max_size=4)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=BATCHES)
 def test_what_is_appended_is_what_is_read(
     batches: list[list[dict[str, Any]]], tmp_path_factory: pytest.TempPathFactory
@@ -112,7 +113,7 @@ def test_what_is_appended_is_what_is_read(
 
 
 @given(data=st.dictionaries(st.text(max_size=4), st.lists(st.floats() | st.text(max_size=4), max_size=3), max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_text_can_be_kept(data: dict[str, Any]) -> None:
     """Text with lone surrogates and floats that JSON does not know never fail an append."""
     store = MemoryStore()

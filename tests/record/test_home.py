@@ -21,6 +21,7 @@ from chargehand.record.index import RunIndex, RunInfo
 from chargehand.record.run_source import RunSource
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.values.status_words import STATUSES, RunStatus
+from tests.counts import examples
 from tests.events import make_event
 
 # Owns a run of the home at argv[1], says its id, and waits to be killed.
@@ -392,7 +393,7 @@ STEPS = st.sampled_from(["put", "drop", "read", "replace file"])
 
 
 @given(steps=st.lists(st.tuples(STEPS, st.integers(0, 5), st.sampled_from(STATUSES)), max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_an_index_that_was_read_before_sees_what_others_wrote(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, RunStatus]]
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from chargehand.events import Event
 from chargehand.record.replay import Replay, replay
 from chargehand.values.outcome import done, failed, skipped
+from tests.counts import examples
 from tests.events import make_event
 from tests.simulation.play import play
 from tests.simulation.world import World
@@ -148,7 +149,7 @@ def test_questions_answers_decisions_and_the_end_are_kept() -> None:
     assert (state.status, state.report) == ("partial", {"answer": "a"})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 1))
 @example(800, 0.0)  # a person's answer is scored within the deadline
 def test_a_fold_can_be_interrupted_anywhere(seed: int, share: float) -> None:

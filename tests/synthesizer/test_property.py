@@ -18,6 +18,7 @@ from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
 from chargehand.values.outcome import Outcome, failed, skipped
 from chargehand.values.request import Request
+from tests.counts import examples
 from tests.kernel import FunctionModel, engine, stored
 from tests.synthesizer.syntheses import BRAIN, finding, make, plan_of, result, synthesize
 
@@ -76,7 +77,7 @@ def _shares_a_claim(outcome: Outcome, outcomes: list[Outcome], cited: set[str]) 
     return any(other.task in cited and said & {claim.statement for claim in other.claims} for other in outcomes)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     results(), st.sampled_from(["merge", "select", "reduce"]), st.sampled_from(["first", "both", "unclear"]), st.data()
 )

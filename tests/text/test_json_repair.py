@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from chargehand.text.json_repair import read_json, read_object
 from chargehand.text.json_schema import MAX_DEPTH
+from tests.counts import examples
 
 A1 = {"a": 1}
 
@@ -197,7 +198,7 @@ def test_a_cut_object_is_never_data(data: dict[str, Any], draw: st.DataObject) -
     assert read_json(text[:cut])[0] is None
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text() | st.text(alphabet="{}[]\"'“”‘’,:/*#\\` \nax1N-eTrunoe<>thik", max_size=60))
 def test_no_text_raises(text: str) -> None:
     """Any text gives data or a problem, and both can be written down."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from chargehand.text.json_schema import MAX_DEPTH, problems_in, violations
+from tests.counts import examples
 from tests.pace import Timed
 
 ORDER = {
@@ -206,7 +207,7 @@ def test_what_is_unusable_in_a_schema_is_named(schema: Any, expected: list[str])
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(schemas, data)
 def test_the_verdict_is_that_of_the_reference_validator(schema: dict[str, Any], value: Any) -> None:
     """On the supported keywords this and jsonschema agree on what fits."""
@@ -215,7 +216,7 @@ def test_the_verdict_is_that_of_the_reference_validator(schema: dict[str, Any], 
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(anything, st.dictionaries(st.text(max_size=3), anything) | anything)
 def test_no_data_and_no_schema_raises(value: Any, schema: Any) -> None:
     """Whatever the user supplied, the check ends and its words can be encoded."""

@@ -20,6 +20,7 @@ from chargehand.tools import material_files as material
 from chargehand.tools import recorded_reads as reading
 from chargehand.values.effect import ToolResult
 from chargehand.values.request import Material
+from tests.counts import examples
 
 SECRET = "outside-and-secret"
 
@@ -165,7 +166,7 @@ def test_hostile_paths_are_refused_through_the_call_too(root: Path) -> None:
     assert refusal("read_file", given_docs(root), path="docs/none") == "not_found"
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(
         st.sampled_from(

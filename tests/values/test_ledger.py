@@ -18,6 +18,7 @@ from chargehand.values.budget import LARGEST_HOLD, SMALLEST_OUTPUT, SMALLEST_SHA
 from chargehand.values.effect import ModelCall, ModelResult
 from chargehand.values.ledger import Calibration, Deny, Grant, Ledger, Reservation, Wait, Wish
 from chargehand.values.message import Reply, TokenCount
+from tests.counts import examples
 from tests.kernel import FunctionModel, engine, question
 
 LIMIT = 10_000
@@ -127,7 +128,7 @@ class WrongEstimates(Accounts):
     error = 0.5
 
 
-Accounts.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+Accounts.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=30, deadline=None)
 WrongEstimates.TestCase.settings = Accounts.TestCase.settings
 TestExactEstimates = Accounts.TestCase
 TestWrongEstimates = WrongEstimates.TestCase
@@ -255,7 +256,7 @@ def test_a_calibrated_estimate_follows_what_the_model_reports() -> None:
 # -- calls at the same time, through the engine ----------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from((1, 3, 50)))
 def test_waiters_are_never_left_behind(seed: int, slots: int) -> None:
     """Twenty workers with random calls on a budget that is too small: each call is made or denied, some are broken off.

@@ -20,11 +20,12 @@ from chargehand.text.plan_json import parse, read, with_valid_ids
 from chargehand.values.outcome import Outcome, done, failed
 from chargehand.values.plan import TASK_ID, Plan, Task, Tier, errors_in
 from chargehand.workers import Assignment
+from tests.counts import examples
 from tests.kernel import FunctionModel, after, engine, run_plan
 from tests.pace import Timed, slowness
 from tests.plans import WORKERS, valid_plans
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def task(
@@ -217,7 +218,7 @@ class Fated:
         return failed(id, "w", "tool", "fated") if id in self.fails else done(id, "w", summary="s", output=None)
 
 
-@settings(quick, max_examples=60)
+@settings(quick, max_examples=examples(60))
 @given(valid_plans(), st.data())
 def test_any_valid_plan_ends(plan: Plan, data: st.DataObject) -> None:
     """One outcome per task in plan order, never before its dependencies, whatever fails."""

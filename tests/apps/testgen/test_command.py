@@ -124,6 +124,7 @@ def test_without_a_sandbox_nothing_runs(shell: Shell, tmp_path: Path, monkeypatc
     assert not (root / "tests").exists()
 
 
+@pytest.mark.soak
 def test_unsafe_run_works_without_a_sandbox_and_says_so(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,6 +255,7 @@ def test_a_project_too_large_to_copy_is_refused_at_once(
 FIRST = "def f(n: int) -> int:\n    return n + 1\n"
 
 
+@pytest.mark.soak
 def test_settings_that_do_not_work_in_the_sandbox_cost_no_test(shell: Shell, tmp_path: Path) -> None:
     """They are tried before anything else; what pytest says of them and what is done is told then and in the answer."""
     means()
@@ -282,6 +284,7 @@ def test_pytest_that_does_not_work_at_all_is_told_before_anything_is_run(
     assert shell("runs", "--json").json["runs"] == []
 
 
+@pytest.mark.soak
 def test_an_interrupted_testgen_names_what_it_has_written(tmp_path: Path) -> None:
     """Ctrl-C: exit code 130, the files, and how to get the others. A file is on the disk when its line is shown."""
     means()
