@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from chargehand.errors import RunNotFound, RunOwned, StorageError, UsageError
 from chargehand.record.home import Home, default_path, new_run_id
-from chargehand.record.index import RunIndex, RunInfo
+from chargehand.record.index import RunIndex, RunInfo, summarise
+from chargehand.record.journal import Journal
 from chargehand.record.run_source import RunSource
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.values.status_words import STATUSES, RunStatus
@@ -222,6 +223,57 @@ def test_the_index_is_repaired_from_the_records(home: Home, damage: str) -> None
         }
     assert set(home._index.load()) == {"a", "b"}  # pyright: ignore
     assert index.stat().st_mode & 0o777 == 0o600
+
+
+def test_listing_runs_at_rest_makes_no_files_beside_their_records(home: Home) -> None:
+    """The folder is read for each list after a change; two more files for each run would make that slow."""
+    for run in ("a", "b"):
+        finished(home, run)
+    (home.path / "index.sqlite").unlink()
+    before = sorted(os.listdir(home.path / "runs"))
+    assert listed(home) == {"a": "complete", "b": "complete"}
+    assert sorted(os.listdir(home.path / "runs")) == before
+
+
+@pytest.mark.parametrize("meanwhile", ["changed", "not readable then"])
+def test_a_record_that_a_process_opens_while_it_is_listed_is_read_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """What was read from the file alone counts only if the record was at rest all the time."""
+    finished(home, "a", "partial")
+    (home.path / "index.sqlite").unlink()
+    reads: list[RunStatus] = []
+
+    def fold(run: str, journal: Journal, started: float) -> RunInfo:
+        info = summarise(run, journal, started)
+        if not reads:
+            owner = home.open(run)
+            # Longer, because both changes may come in one tick of the file system's clock.
+            begun = ("run_started", {"request": {"text": "again " * 2_000}})
+            record(owner, begun, ("run_ended", {"status": "complete"}))
+            owner.close()
+        reads.append(info.status)
+        if len(reads) == 1 and meanwhile != "changed":
+            raise StorageError("The file is a mixture of two states.")
+        return info
+
+    monkeypatch.setattr("chargehand.record.home.summarise", fold)
+    assert listed(home) == {"a": "complete"}
+    assert reads == ["partial", "complete"]
+
+
+def test_runs_that_another_process_makes_and_removes_are_seen_in_the_next_list(home: Home) -> None:
+    """Also by a reader that has listed before, and also if the other process was killed before it used the index."""
+    theirs = Home(home.path)
+    finished(theirs, "a")
+    assert listed(home) == {"a": "complete"}
+    journal = theirs.create("b")
+    record(journal, ("run_started", {}))
+    assert listed(home) == {"a": "complete", "b": "running"}
+    journal.close()
+    assert listed(home) == {"a": "complete", "b": "interrupted"}
+    theirs.prune(keep=0)
+    assert listed(home) == {}
 
 
 def test_a_failing_index_never_fails_a_run(home: Home) -> None:

@@ -45,6 +45,8 @@ _LETTERS = "abcdefghjkmnpqrstvwxyz0123456789"
 _CHANCE = random.SystemRandom()
 _PRUNABLE: tuple[RunStatus, ...] = ("interrupted", "cancelled", "complete", "partial", "failed")
 _DAY_S = 86_400.0
+# When a file was last changed, in nanoseconds, and its length.
+_Mark = tuple[int, int]
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
@@ -107,10 +109,11 @@ class Home:
         with closing(self.read(run)) as record:
             return record.last_seq()
 
-    def change_mark(self, run: str) -> object:
+    def change_mark(self, run: str) -> tuple[_Mark | None, _Mark | None]:
         """Equal marks mean that nothing was committed in between, unless within one tick of the file system's clock."""
-        record = self._record(run)
-        return _mark(record), _mark(record.with_name(f"{record.name}-wal"))
+        # Text, because a list asks for fifty marks and a Path takes longer than the look at the file.
+        record = f"{self._runs}/{run}{SUFFIX}"
+        return _mark(record), _mark(f"{record}-wal")
 
     def messages(self, run: str, hashes: Iterable[str]) -> dict[str, bytes]:
         """The messages of a run's model calls, by the hashes under which its events name them."""
@@ -200,7 +203,9 @@ class Home:
             self._index.put(refolded.values(), gone)
         lines = known | refolded | unreadable
         listed = [info for run, info in lines.items() if run in ids] if gone else list(lines.values())
-        listed.sort(key=_AGE, reverse=True)
+        # Twice, by one field each, which takes half as long as once by two.
+        listed.sort(key=_RUN_ID, reverse=True)
+        listed.sort(key=_STARTED, reverse=True)
         return [self._as_it_is(info) if info.status == "interrupted" else info for info in listed[:limit]]
 
     def list_mark(self) -> object:
@@ -312,9 +317,7 @@ class Home:
                 names = os.listdir(self._runs)
             except (FileNotFoundError, NotADirectoryError):
                 return set()
-        # As one text, because a look at each name takes three times as long. No name contains a slash.
-        *ends, _ = "/".join([*names, ""]).split(f"{SUFFIX}/")
-        ids = {end.rpartition("/")[2] for end in ends}
+        ids = {name[: -len(SUFFIX)] for name in names if name.endswith(SUFFIX)}
         return ids.difference([name for name in ids - known if not _RUN.fullmatch(name)])
 
     def _fold(self, runs: list[str]) -> tuple[dict[str, RunInfo], dict[str, RunInfo]]:
@@ -333,12 +336,27 @@ class Home:
         return (folded | unreadable)[run]
 
     def _summary(self, run: str) -> RunInfo:
-        journal = self.read(run)
-        try:
-            info = summarise(run, journal, self._born(run))
-        finally:
-            journal.close()
+        info = self._summary_at_rest(run)
+        if info is None:
+            with closing(self.read(run)) as journal:
+                info = summarise(run, journal, self._born(run))
         return info._replace(status="interrupted") if self._has_died(info) else info
+
+    def _summary_at_rest(self, run: str) -> RunInfo | None:
+        """The line of a run that no process has open, read from its file alone; None if a process has or had it open.
+
+        SQLite leaves two more files beside a record that it reads. With them, a folder of many runs takes three times
+        as long to read.
+        """
+        mark = _, wal = self.change_mark(run)
+        if wal is not None or self.owner(run) is not None:
+            return None
+        try:
+            with closing(_sqlite_journal().read(self._not_emptied(run), at_rest=True)) as journal:
+                info = summarise(run, journal, self._born(run))
+        except ChargehandError:
+            return None  # damaged, or changed by a process that opened it meanwhile: the other way of reading tells
+        return info if self.change_mark(run) == mark else None
 
     def _born(self, run: str) -> float:
         try:
@@ -376,11 +394,11 @@ class Home:
         return True
 
 
-# When it began, and its id.
-_AGE = itemgetter(RunInfo._fields.index("started"), RunInfo._fields.index("run"))
+_RUN_ID = itemgetter(RunInfo._fields.index("run"))
+_STARTED = itemgetter(RunInfo._fields.index("started"))
 
 
-def _mark(path: Path) -> tuple[int, int] | None:
+def _mark(path: Path | str) -> _Mark | None:
     try:
         found = os.stat(path)
     except OSError:

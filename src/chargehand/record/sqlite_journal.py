@@ -101,11 +101,15 @@ class SqliteJournal:
         return cls(path, _Writer(path, token=token))
 
     @classmethod
-    def read(cls, path: Path) -> SqliteJournal:
-        """An existing record for reading: needs no lock, and sees what is committed as it is committed."""
+    def read(cls, path: Path, *, at_rest: bool = False) -> SqliteJournal:
+        """An existing record for reading: needs no lock, and sees what is committed as it is committed.
+
+        `at_rest`: no process has it open. Then nothing is made beside it, and what is read while a process opens it
+        may be wrong.
+        """
         _must_exist(path)
         journal = cls(path, None)
-        journal._connection()
+        journal._reader = _connect_at_rest(path) if at_rest else _connect_reader(path)
         return journal
 
     @property
@@ -413,7 +417,12 @@ def _connect_reader(path: Path) -> sqlite3.Connection:
             wal = path.with_name(path.name + "-wal")
             if wal.exists() and wal.stat().st_size > 0:
                 raise
-            return _connect(path, "immutable=1")
+            return _connect_at_rest(path)
+
+
+def _connect_at_rest(path: Path) -> sqlite3.Connection:
+    with storage(path):
+        return _connect(path, "immutable=1")
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
