@@ -11,9 +11,8 @@ from typing import Any
 
 from chargehand.apps.review.analyzers import categories, suppression
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
-from chargehand.apps.review.analyzers.match_confidence import Shapes
+from chargehand.apps.review.analyzers.match_confidence import Shapes, weight
 from chargehand.apps.review.analyzers.minor_matches import is_minor
-from chargehand.apps.review.analyzers.ruff import weight
 from chargehand.apps.review.analyzers.source_files import SourceReader, is_python
 
 SKIPPED = (
@@ -21,8 +20,9 @@ SKIPPED = (
     *("B401", "B402", "B403", "B404", "B405", "B406", "B407", "B408", "B409", "B410", "B411", "B412", "B413", "B415"),
 )
 
-# Imported only at use: importing bandit is slow.
-NEEDS = ("chargehand.apps.review.analyzers.bandit_visitor",)
+# Imported only at use: importing bandit is slow. What bandit imports is named before it, so that another order does not
+# wait for all of it.
+NEEDS = ("importlib.metadata", "yaml", "rich.progress", "chargehand.apps.review.analyzers.bandit_visitor")
 # Taken off where bandit only suspects a problem, such as SQL text without a call that runs it.
 UNSURE = 20
 

@@ -63,11 +63,12 @@ def obey(manner: str, parent: str, *modules: str) -> None:
 
 def _answer_orders(answers: BinaryIO, unloaded: list[str]) -> None:
     """Answer one order after the other. While there is none, the next module is loaded."""
+    waiting = [_full_name(module) for module in unloaded]
     while True:
-        is_asked = bool(select.select([0], [], [], 0 if unloaded else IDLE_S)[0])
-        if unloaded and not is_asked:
+        is_asked = bool(select.select([0], [], [], 0 if waiting else IDLE_S)[0])
+        if waiting and not is_asked:
             with suppress(Exception):  # an order that needs the module reports the error
-                _load(unloaded.pop(0))
+                waiting[:0] = getattr(import_module(waiting.pop(0)), "NEEDS", ())
             continue
         if not is_asked or not (line := sys.stdin.buffer.readline()):
             return
@@ -85,10 +86,14 @@ def _answer_order(order: bytes) -> bytes:
 
 def _load(module: str) -> Any:
     """The analyzer's module with all that it needs."""
-    loaded = import_module(f"chargehand.apps.review.analyzers.{module}")
+    loaded = import_module(_full_name(module))
     for name in getattr(loaded, "NEEDS", ()):
         import_module(name)
     return loaded
+
+
+def _full_name(module: str) -> str:
+    return f"chargehand.apps.review.analyzers.{module}"
 
 
 def _die_with(parent: int) -> None:

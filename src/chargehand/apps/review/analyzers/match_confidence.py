@@ -1,4 +1,4 @@
-"""The syntax tree around a match of a rule -> the confidence of the match, if its shape says more than the rule.
+"""The text and the syntax tree around a match of a rule -> its confidence, if they say more than the rule.
 
 Runs in a child process too: nothing here imports more than the standard library.
 """
@@ -42,6 +42,31 @@ ACTS = frozenset({"__call__", "__enter__", "__aenter__", "__get__", "__set_name_
 # A name used more often is not followed.
 MOST_USES = 200
 _QUOTED = re.compile(r"`(\w+)`")
+_COMPLEXITY = re.compile(r"\((\d+) > \d+\)")
+# Prose has these verbs too. SQL has them in capitals, or goes into something named like a query.
+_SQL = re.compile(r"SELECT|INSERT|UPDATE|DELETE|WITH\b|execute|cursor|query|sql|\bwhere\b|\bvalues\b")
+_SECRET_NAME = re.compile(r"(?i)token|secret|passw|otp\b|nonce|salt|session|api_?key|csrf|verification|reset_?code")
+
+
+def weight(code: str, message: str, text: str, path: str) -> int | None:
+    """The confidence of a match, if its text says more than the rule."""
+    match code:
+        case "S311" if _SECRET_NAME.search(text):
+            return 88
+        case "S608" if not _SQL.search(text):
+            return 40
+        case "S602" | "S605" | "S604" if "seems safe" in message.lower():
+            return 30
+        case "C901" if (found := _COMPLEXITY.search(message)) and int(found[1]) > 20:
+            return 86
+        case "T100" if message.startswith("Import"):
+            return 30  # an import may only offer a debugger
+        case "F401" if path.endswith("__init__.py"):
+            return 40
+        case "S324" | "S303" if "usedforsecurity=False" in text.replace(" ", ""):
+            return 10
+        case _:
+            return None
 
 
 class Shapes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chargehand.apps.review.analyzers import ruff, suppression
 from chargehand.apps.review.analyzers.hit import Hit, Hits
+from chargehand.apps.review.analyzers.match_confidence import weight
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, text_key
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _hit(row: dict[str, Any], path: str, known: dict[tuple[int, int], int]) -> H
 
 def _weigh(hit: Hit, source: SourceFile) -> Hit:
     text = source.lines[hit.line - 1]
-    return replace(hit, confidence=ruff.weight(hit.rule.partition(":")[2], hit.message, text, hit.path))
+    return replace(hit, confidence=weight(hit.rule.partition(":")[2], hit.message, text, hit.path))
 
 
 def code_lines(text: str) -> dict[tuple[int, int], int] | None:

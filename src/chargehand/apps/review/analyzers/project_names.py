@@ -19,11 +19,14 @@ from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.mistakes import Function, Outline, find_misfits, find_unawaited
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader
+from chargehand.apps.review.analyzers.syntax_nodes import child_nodes
 
 # Names that show that a module creates names while it runs.
 _MADE = re.compile(r"sys\.modules|globals\(\)|locals\(\)|vars\(\)|setattr\(|exec\(|__getattr__|lazy", re.IGNORECASE)
 # Endings of modules that are not source text.
 _OTHER_FORMS = (".so", ".pyd", ".pyx", ".pyi", ".c")
+# Statements, and the parts of statements that have statements.
+_STATEMENTS = ast.stmt | ast.ExceptHandler | ast.match_case
 
 
 @dataclass(frozen=True)
@@ -53,26 +56,20 @@ class _Modules:
         self._known: dict[str, _Module | None] = {}
 
     def hits(self, source: SourceFile, tree: ast.Module) -> Iterator[Hit]:
-        outline = Outline(tree)
-        own = set(outline.top.defined)
+        functions: dict[str, Function] = {}
         for node, is_tried in _imports(tree):
-            for alias in node.names:
-                modules = self._find(source.path, node)
-                if not modules or alias.name == "*" or self._is_module(modules, alias.name):
+            modules = self._find(source.path, node)
+            for alias in node.names if modules else ():
+                if alias.name == "*" or self._is_module(modules, alias.name):
                     continue
                 if not is_tried and not any(module.has(alias.name) for module in modules):
                     message = f"`{alias.name}` is not in {modules[0].path}."
                     yield Hit("project:import", source.path, alias.lineno, message)
                 function = modules[0].function(alias.name) if len(modules) == 1 else None
                 if function and node in tree.body:
-                    outline.top.defined[alias.asname or alias.name] = function
-        for name in own:
-            del outline.top.defined[name]
-        for node, scope in outline.statements:
-            if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
-                continue
-            for rule, message in chain(find_misfits(node, scope), find_unawaited(node, scope)):
-                yield Hit(rule, source.path, node.lineno, message)
+                    functions[alias.asname or alias.name] = function
+        if functions:
+            yield from _find_wrong_calls(source.path, tree, functions)
 
     def _find(self, path: str, node: ast.ImportFrom) -> list[_Module]:
         """The modules that an import may mean."""
@@ -113,6 +110,18 @@ class _Modules:
         return _Module(path, outline, "*" in outline.top.bound or _MADE.search(source.text) is not None)
 
 
+def _find_wrong_calls(path: str, tree: ast.Module, functions: dict[str, Function]) -> Iterator[Hit]:
+    """Calls of imported functions that do not fit."""
+    outline = Outline(tree)
+    own = outline.top.defined
+    outline.top.defined = {name: each for name, each in functions.items() if name not in own}
+    for node, scope in outline.statements:
+        if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
+            continue
+        for rule, message in chain(find_misfits(node, scope), find_unawaited(node, scope)):
+            yield Hit(rule, path, node.lineno, message)
+
+
 def _imports(tree: ast.Module) -> Iterator[tuple[ast.ImportFrom, bool]]:
     """The imports of names, and whether a failure is expected."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
@@ -121,4 +130,4 @@ def _imports(tree: ast.Module) -> Iterator[tuple[ast.ImportFrom, bool]]:
         if isinstance(node, ast.ImportFrom):
             yield node, is_tried
         inside = is_tried or isinstance(node, ast.Try | ast.If)
-        waiting += [(each, inside) for each in ast.iter_child_nodes(node)]
+        waiting += [(each, inside) for each in child_nodes(node) if isinstance(each, _STATEMENTS)]

@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chargehand.apps.review.analyzers import suppression, tool_process
 from chargehand.apps.review.analyzers.fix_patch import make_patch
 from chargehand.apps.review.analyzers.hit import Hit, Hits
-from chargehand.apps.review.analyzers.match_confidence import Shapes
+from chargehand.apps.review.analyzers.match_confidence import Shapes, weight
 from chargehand.apps.review.analyzers.minor_matches import is_minor
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, text_key
 from chargehand.apps.review.analyzers.versions import missing
@@ -54,10 +57,6 @@ NEWER_SYNTAX = re.compile(r"on Python 3\.\d+ \(syntax was added in")
 MAX_ARGUMENTS = 500_000
 # Enough to find a few bad files among thousands; if ruff fails more often, ruff itself is broken.
 MOST_FAILURES = 60
-COMPLEXITY = re.compile(r"\((\d+) > \d+\)")
-# Prose has these verbs too. SQL has them in capitals, or goes into something named like a query.
-SQL = re.compile(r"SELECT|INSERT|UPDATE|DELETE|WITH\b|execute|cursor|query|sql|\bwhere\b|\bvalues\b")
-SECRET_NAME = re.compile(r"(?i)token|secret|passw|otp\b|nonce|salt|session|api_?key|csrf|verification|reset_?code")
 
 
 async def analyze(scope: Scope, lens: Lens) -> Hits:
@@ -120,7 +119,10 @@ async def try_out() -> None:
 
 
 def _command() -> list[str]:
-    return [sys.executable, "-I", "-m", "ruff"]
+    """The program beside Python, which `python -m ruff` would run; it starts without Python."""
+    program = Path(sys.executable).with_name("ruff.exe" if os.name == "nt" else "ruff")
+    is_installed = find_spec("ruff") is not None and program.is_file()
+    return [str(program)] if is_installed else [sys.executable, "-I", "-m", "ruff"]
 
 
 async def _check(files: Sequence[str], lens: Lens) -> list[dict[str, Any]]:
@@ -219,24 +221,3 @@ def _weigh_hit(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
     if known is None:
         known = shapes.worth(code, hit.message, hit.line, last)
     return replace(hit, confidence=known, minor=is_minor(code, hit.path, text, shapes, hit.line, last))
-
-
-def weight(code: str, message: str, text: str, path: str) -> int | None:
-    """The confidence of a match, if its text says more than the rule. Shared with bandit for S rules."""
-    match code:
-        case "S311" if SECRET_NAME.search(text):
-            return 88
-        case "S608" if not SQL.search(text):
-            return 40
-        case "S602" | "S605" | "S604" if "seems safe" in message.lower():
-            return 30
-        case "C901" if (found := COMPLEXITY.search(message)) and int(found[1]) > 20:
-            return 86
-        case "T100" if message.startswith("Import"):
-            return 30  # an import may only offer a debugger
-        case "F401" if path.endswith("__init__.py"):
-            return 40
-        case "S324" | "S303" if "usedforsecurity=False" in text.replace(" ", ""):
-            return 10
-        case _:
-            return None

@@ -15,7 +15,7 @@ import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 # A larger file is data or generated; analyzers would take minutes over it.
@@ -25,6 +25,10 @@ MAX_BYTES = 2 * 1024 * 1024
 PYTHON_SUFFIXES = (".py", ".pyi", ".pyw")
 # The most files that are read in a tree for one language.
 MAX_FILES = 20_000
+# The syntax trees that are kept for the next analyzer of the same files: a tree takes a hundred times as much memory as
+# its text.
+KEPT_TREES = 20
+KEPT_TEXT = 25_000
 # Folders of code that is not the project's own.
 VENDORED = frozenset(
     {".eggs", ".nox", ".tox", ".venv", "__pycache__", "_vendor", "bower_components", "node_modules", "site-packages"}
@@ -64,13 +68,11 @@ class SourceFile:
 
     @cached_property
     def tree(self) -> ast.Module | None:
-        """The syntax tree; None when the text is not Python that this interpreter can parse."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                return ast.parse(self.text)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                return None
+        """The syntax tree; None when the text is not Python that this interpreter can parse.
+
+        Several analyzers may get the same tree: none of them changes it.
+        """
+        return _parse_once(self.text) if len(self.text) <= KEPT_TEXT else _parse(self.text)
 
     @cached_property
     def comments(self) -> dict[int, str]:
@@ -84,6 +86,18 @@ class SourceFile:
             # Comments after a place that cannot be read are missing.
             return found
         return found
+
+
+def _parse(text: str) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+_parse_once = lru_cache(KEPT_TREES)(_parse)
 
 
 class SourceReader:
@@ -215,14 +229,16 @@ def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 def tree_files(root: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
     """Files of the tree with one of these endings, in a fixed order, without code from other projects."""
     count = 0
+    base = os.path.join(root, "")
     for folder, folders, names in os.walk(root):
+        within = os.path.join(folder, "").removeprefix(base).replace(os.sep, "/")
         folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))
         for name in sorted(names):
             if name.lower().endswith(suffixes):
                 count += 1
                 if count > MAX_FILES:
                     return
-                yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+                yield f"{within}{name}"
 
 
 def is_python(path: str, root: Path | str | None = None) -> bool:

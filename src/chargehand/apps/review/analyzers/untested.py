@@ -98,6 +98,8 @@ def _ranges(lines: list[int]) -> Iterator[str]:
 def _changed_functions(tree: ast.Module, ranges: Ranges) -> Iterator[tuple[str, list[int]]]:
     """Functions of the top level and of classes, with the first line of each of their changed statements."""
     for name, function in _functions(tree):
+        if not _touches(function.lineno, function.end_lineno or function.lineno, ranges):
+            continue
         lines = sorted({first for first, last in _statements(function) if _touches(first, last, ranges)})
         if lines:
             yield name, lines
