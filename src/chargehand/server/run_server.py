@@ -31,6 +31,7 @@ from chargehand.server.app import Server, make_app
 from chargehand.server.change_runs import continue_wanted
 from chargehand.server.log_lines import LogForm, LogLines
 from chargehand.server.offered_names import Offered
+from chargehand.steps.run_steps import NEEDED_LATER
 from chargehand.text.redaction import Redactor
 
 SHORTEST_TOKEN = 16
@@ -47,7 +48,7 @@ FIRST_NEEDED = (
     "yarl",
     "chargehand.engine.local.engine",
     "chargehand.planner.draft",
-    "chargehand.synthesizer.synthesis_flow",
+    *NEEDED_LATER,
 )
 
 

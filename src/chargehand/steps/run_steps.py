@@ -40,7 +40,13 @@ from chargehand.workers.factory import WorkerFactory
 SYNTHESIS_SHARE = 0.2
 LONGEST_SYNTHESIS_S = 30.0
 # What a planned run needs after its planner's call, and when to load it: by then the call is on its way.
-NEEDED_LATER = ("chargehand.planner.lost_details", "chargehand.synthesizer.synthesis_flow")
+NEEDED_LATER = (
+    "chargehand.planner.lost_details",
+    "chargehand.synthesizer.synthesis_flow",
+    "chargehand.synthesizer.contradictions_by_model",
+    "chargehand.synthesizer.quoted_results",
+    "chargehand.synthesizer.critic",
+)
 LOAD_AFTER_S = 0.03
 
 

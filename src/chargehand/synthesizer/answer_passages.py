@@ -16,18 +16,19 @@ from typing import Literal, TypeAlias
 
 from chargehand.synthesizer.plain_report import paragraphs
 from chargehand.text.citation import Citations, without_code
+from chargehand.values.lazy_regex import lazy_regex
 
 Kind: TypeAlias = Literal["heading", "item", "row", "quote", "prose"]
 
-_HEADING = re.compile(r" {0,3}#{1,6}\s")
-_ITEM = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s")
+_HEADING = lazy_regex(r" {0,3}#{1,6}\s")
+_ITEM = lazy_regex(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s")
 _LISTED: tuple[Kind, ...] = ("item", "row", "quote")
 # `Source: [t1]` without its citation.
-_SOURCES = re.compile(r"[\W_]*(?:sources?|results?|quellen?|from|based on|see|data)?[\W_]*", re.IGNORECASE)
+_SOURCES = lazy_regex(r"[\W_]*(?:sources?|results?|quellen?|from|based on|see|data)?[\W_]*", re.IGNORECASE)
 _SHORT = 40
-_RULE = re.compile(r"[\s|:=-]+")
+_RULE = lazy_regex(r"[\s|:=-]+")
 # `12 %` in backticks is a figure of the text like any other.
-_FIGURE_AS_CODE = re.compile(r"`([~\u2248$\u20ac\u00a3+\u2212-]?\s?\d[\d.,' ]{0,20}\s?[\w%\u00b0\u20ac$\u00a3]{0,12})`")
+_FIGURE_AS_CODE = lazy_regex(r"`([~\u2248$\u20ac\u00a3+\u2212-]?\s?\d[\d.,' ]{0,20}\s?[\w%\u00b0\u20ac$\u00a3]{0,12})`")
 
 
 @dataclass(frozen=True, slots=True)

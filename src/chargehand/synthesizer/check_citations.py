@@ -33,6 +33,7 @@ from chargehand.synthesizer.statements import is_record
 from chargehand.synthesizer.word_stems import overlap, terms
 from chargehand.text.citation import Citations
 from chargehand.text.urls import normal, urls
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Claim, Finding, Outcome
 from chargehand.values.plan import Plan
 from chargehand.values.report import Provenance
@@ -59,7 +60,7 @@ ADVICE: dict[Code, str] = {
 # How many problems of one kind are written out; more help neither the model nor the reader.
 MOST_OF_A_KIND = 10
 # Words that say that a result is missing; a denial is one way to say it.
-_MISSING = re.compile(
+_MISSING = lazy_regex(
     r"n['’]t\b|\b(?:not?\b|never\b|none\b|nothing\b|without\b|cannot\b|lack|missing|absent"
     r"|nicht|kein|ohne\b|pas\b|aucun|sans\b|nada\b|sin\b|non\b|senza\b|niet\b|geen\b|ikke\b|inte\b"
     r"|fail|unavailab|skip|time[ds]?[ -]?out|unknown|open\b|incomplete|pending|gap|error|unable|unread|unanswer"

@@ -22,12 +22,13 @@ from chargehand.synthesizer.merge_duplicates import findings_at_odds
 from chargehand.synthesizer.result_index import rounds_to
 from chargehand.synthesizer.statements import Statement
 from chargehand.synthesizer.strip_markdown import one_line
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Finding, Outcome
 
 # How many values under one key are listed; more of them tell a reader nothing new.
 _MOST_VALUES: Final = 8
 _MONTH: Final = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DATE: Final = re.compile(
+_DATE: Final = lazy_regex(
     rf"(?:\b(?P<iso>[12]\d{{3}}-[01]\d(?:-[0-3]\d)?)"
     rf"|\b(?:(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\ )?{_MONTH}(?:\ (?P<day_after>[0-3]?\d)(?:st|nd|rd|th)?)?,?"
     rf"(?:\ (?P<year>[12]\d{{3}}))?)\Z",
@@ -35,12 +36,12 @@ _DATE: Final = re.compile(
 )
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 # Three words at most after the number; `kg`, `EUR` and `%` are units whose difference code can be sure of.
-_UNIT: Final = re.compile(r"[\s-]?(?:[^\s\d]+(?:\s+[^\s\d]+){0,2})?")
-_SYMBOL: Final = re.compile(r"[^\W\d_]{1,3}|[%°€$£]")
-_YES_OR_NO: Final = re.compile(r": (yes|no)\Z")
+_UNIT: Final = lazy_regex(r"[\s-]?(?:[^\s\d]+(?:\s+[^\s\d]+){0,2})?")
+_SYMBOL: Final = lazy_regex(r"[^\W\d_]{1,3}|[%°€$£]")
+_YES_OR_NO: Final = lazy_regex(r": (yes|no)\Z")
 _END: Final = " .!;,)\"'"
 # A word in capitals that does not begin a sentence, or what is quoted.
-_NAME: Final = re.compile(r"(?<=[^\s.!?:])\s+\"?([^\W\d_a-z]\w+)|\"([^\"\n]{1,60})\"|`([^`\n]{1,60})`")
+_NAME: Final = lazy_regex(r"(?<=[^\s.!?:])\s+\"?([^\W\d_a-z]\w+)|\"([^\"\n]{1,60})\"|`([^`\n]{1,60})`")
 
 
 @dataclass(frozen=True, slots=True)

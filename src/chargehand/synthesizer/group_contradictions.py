@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from chargehand.synthesizer.statements import Statement
-from chargehand.values.outcome import Contradiction
+from chargehand.values.outcome import Contradiction, Finding
 
 Verdict: TypeAlias = Literal["first", "second", "both", "neither", "unclear"]
 # A verdict its own judge is less sure of than this decides nothing.
@@ -62,6 +62,14 @@ class Ruling:
 
 # Pairs in the order in which they were found; None for one that no judge has ruled on.
 Rulings: TypeAlias = dict[Pair, Ruling | None]
+
+
+@dataclass(slots=True)
+class Same:
+    """Texts of statements, and findings, that the judge calls equivalent. Grows as the answers arrive."""
+
+    statements: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
+    findings: list[tuple[Finding, ...]] = field(default_factory=list[tuple[Finding, ...]])
 
 
 @dataclass(frozen=True, slots=True)

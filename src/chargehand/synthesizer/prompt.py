@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.values.base import JSON
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Finding, Outcome
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
@@ -22,7 +22,7 @@ FRAME = 1_500
 LISTS = 4
 ENDLESS = 1 << 62
 # The code before a problem, which is for programs.
-_CODE = re.compile(r"^[a-z]+(?:_[a-z]+)+: ")
+_CODE = lazy_regex(r"^[a-z]+(?:_[a-z]+)+: ")
 _SEVERITIES = ("critical", "warning", "info")
 
 _TASK = """You are the synthesizer of a team. Workers have done the tasks of a plan; you write the one answer to the

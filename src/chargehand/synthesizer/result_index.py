@@ -30,6 +30,8 @@ from chargehand.values.outcome import Outcome
 MOST_CHARACTERS = 1_000_000
 # More tasks, or more characters in their results, are read in a thread: the loop may be blocked for at most 100 ms.
 MOST_TASKS_ON_LOOP, MOST_ON_LOOP = 50, 100_000
+# The characters of a finding besides its message and what it suggests.
+_A_PLACE = 150
 # Larger values, and values that are not numbers, are not compared.
 _LARGEST = 10**30
 _NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -93,7 +95,10 @@ class ResultIndex:
 def takes_long(outcomes: Mapping[str, Outcome]) -> bool:
     """Whether reading these results would block the loop for too long."""
     left = MOST_ON_LOOP if len(outcomes) <= MOST_TASKS_ON_LOOP else -1
-    parts = chain.from_iterable(map(_texts, outcomes.values()))
+    # Findings are only estimated: a review has hundreds.
+    found = (finding for outcome in outcomes.values() for finding in outcome.findings)
+    left -= sum(len(each.message) + len(each.suggestion or "") + len(each.patch or "") + _A_PLACE for each in found)
+    parts = chain.from_iterable(chain(_own_texts(each), _leaves(each.output)) for each in outcomes.values())
     while left >= 0 and (text := next(parts, None)) is not None:
         left -= len(text)
     return left < 0
@@ -134,6 +139,14 @@ def readings(figure: Figure) -> Iterator[str]:
 
 def _texts(outcome: Outcome) -> Iterator[str]:
     """Every text and number of an outcome, and nothing about how it was made but its attempts."""
+    yield from _own_texts(outcome)
+    for finding in outcome.findings:
+        yield from _leaves(finding.to_json())
+    yield from _leaves(outcome.output)
+
+
+def _own_texts(outcome: Outcome) -> Iterator[str]:
+    """The same without findings and output."""
     yield outcome.summary
     if outcome.error is not None:
         yield outcome.error.message
@@ -147,9 +160,6 @@ def _texts(outcome: Outcome) -> Iterator[str]:
         yield from claim.sources
         if claim.confidence is not None:
             yield f"= {claim.confidence}"
-    for finding in outcome.findings:
-        yield from _leaves(finding.to_json())
-    yield from _leaves(outcome.output)
 
 
 def _leaves(data: JSON) -> Iterator[str]:

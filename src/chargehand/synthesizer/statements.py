@@ -10,7 +10,6 @@ and values that nothing distinguishes from others of a list, are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +19,7 @@ from chargehand.synthesizer.strip_markdown import one_line, words_of
 from chargehand.synthesizer.word_stems import overlap, terms
 from chargehand.text.citation import without_code
 from chargehand.values.base import JSON
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Outcome
 
 # How much text of one outcome is read, and how many of its sentences and entries become statements.
@@ -39,9 +39,9 @@ severity category offset limit path file url source sources key type kind
 _NAME_KEYS: Final = "name title subject item topic id path file key label"
 _VERDICT_KEYS: Final = "status state verdict result decision answer recommendation risk level severity unit type"
 _CODE_KEYS: Final = "code source tests test patch diff sql query script command snippet"
-_SENTENCE: Final = re.compile(r"[^\n.!?]{0,600}(?:[.!?](?!\s|\Z)[^\n.!?]{0,600}){0,20}[.!?]?")
-_YES_OR_NO: Final = re.compile(r"(?i:yes|no)[.!]?")
-_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+_SENTENCE: Final = lazy_regex(r"[^\n.!?]{0,600}(?:[.!?](?!\s|\Z)[^\n.!?]{0,600}){0,20}[.!?]?")
+_YES_OR_NO: Final = lazy_regex(r"(?i:yes|no)[.!]?")
+_HUMP: Final = lazy_regex(r"(?<=[a-z])(?=[A-Z][a-z])")
 _ABOUT_THE_RESULT: Final = frozenset(_RESULT_KEYS.split())
 _NAMES: Final = frozenset(_NAME_KEYS.split())
 _VERDICTS: Final = frozenset(_VERDICT_KEYS.split())

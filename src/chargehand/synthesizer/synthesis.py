@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -61,3 +61,15 @@ class SynthesisContext(NamedTuple):
     def asked(self) -> dict[str, str]:
         """Task -> its instruction."""
         return {task.id: task.instruction for task in self.plan.tasks}
+
+
+def upstream(plan: Plan, tasks: Iterable[str]) -> set[str]:
+    """The tasks that these depend on, directly or not."""
+    depends_on = {task.id: task.depends_on for task in plan.tasks}
+    found: set[str] = set()
+    waiting = [id for task in tasks for id in depends_on.get(task, ())]
+    while waiting:
+        if (id := waiting.pop()) not in found:
+            found.add(id)
+            waiting.extend(depends_on.get(id, ()))
+    return found

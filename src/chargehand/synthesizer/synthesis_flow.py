@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from chargehand.engine.port import Engine
 from chargehand.events import DraftDiscarded, Warned
@@ -12,28 +13,28 @@ from chargehand.synthesizer import plain_report as plain
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer import unmentioned as mention
 from chargehand.synthesizer.check_citations import provenance_of_listing
-from chargehand.synthesizer.code_excerpts import Exhibits
-from chargehand.synthesizer.contradictions_by_model import Same, judge
-from chargehand.synthesizer.critic import NotReviewed, critique, notes_for_reader, record_critique, review_draft
-from chargehand.synthesizer.group_contradictions import Rulings
+from chargehand.synthesizer.group_contradictions import Rulings, Same
 from chargehand.synthesizer.merge_duplicates import near_findings
 from chargehand.synthesizer.only_result import answer_with, is_as_asked, is_empty_form
-from chargehand.synthesizer.quoted_results import gather
-from chargehand.synthesizer.rate_findings import rate
 from chargehand.synthesizer.reconcile import Reconciled
-from chargehand.synthesizer.select import Pick, pick
-from chargehand.synthesizer.streaming import Drafts
-from chargehand.synthesizer.synthesis import OnDraft, Synthesis, SynthesisContext, Validate
+from chargehand.synthesizer.synthesis import OnDraft, Synthesis, SynthesisContext, Validate, upstream
 from chargehand.synthesizer.word_stems import terms
-from chargehand.synthesizer.writer import Draft, NoDraft, Writer, upstream
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import INVALID_DATA, Contradiction, Gap, LeftOut, Provenance
 from chargehand.values.request import Request
 
+if TYPE_CHECKING:
+    from chargehand.synthesizer.select import Pick
+    from chargehand.synthesizer.streaming import Drafts
+    from chargehand.synthesizer.writer import Draft, Writer
+
 
 class Flow:
-    """Made for one synthesis. `cut_short` can be called at any time and uses what is known so far."""
+    """Made for one synthesis. `cut_short` can be called at any time and uses what is known so far.
+
+    What only a model needs is loaded by the steps that ask one.
+    """
 
     def __init__(
         self,
@@ -81,6 +82,9 @@ class Flow:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     async def rate(self, rater: SupervisorModel, examiner: SupervisorModel | None) -> None:
+        from chargehand.synthesizer.code_excerpts import Exhibits
+        from chargehand.synthesizer.rate_findings import rate
+
         found = self._merged.findings
         seen = Exhibits.of(self._plan)
         findings, notes = await rate(found, self._request, self._engine, rater, examiner, self.used, seen, self._mark)
@@ -89,6 +93,8 @@ class Flow:
 
     async def select(self, chooser: SupervisorModel) -> Pick | None:
         """The sink whose result is the answer. The choice also decides its contradictions with the other results."""
+        from chargehand.synthesizer.select import pick
+
         picked = await pick(self.outcomes, self._context(chooser))
         if picked is None:
             return None
@@ -108,6 +114,8 @@ class Flow:
 
         Where a result was selected, only what it rests on matters.
         """
+        from chargehand.synthesizer.contradictions_by_model import judge
+
         judged = () if self._before is None else self._before.outcomes
         chosen = None if picked is None else picked.outcome.task
         used = self.outcomes if chosen is None else {chosen, *upstream(self._plan, [chosen])}
@@ -122,6 +130,8 @@ class Flow:
         critic = self._critic
         if critic is None:
             return ready
+        from chargehand.synthesizer.critic import critique, notes_for_reader
+
         self._ready = ready
         self._engine.budget.release()
         verdict = await critique(
@@ -137,6 +147,10 @@ class Flow:
         With `pause` it stops at a first draft that states gaps of its own, and returns these gaps: `finish` continues
         with it.
         """
+        from chargehand.synthesizer.quoted_results import gather
+        from chargehand.synthesizer.streaming import Drafts
+        from chargehand.synthesizer.writer import NoDraft, Writer
+
         context, known = self._context(model), self._reconcile()
         if self.drafts is None and on_draft is not None:
             self.drafts = Drafts(on_draft, lambda message: self._engine.emit(Warned(message=message)))
@@ -151,6 +165,8 @@ class Flow:
         async def rest() -> Synthesis:
             final = await writer.correct(draft)
             if self._critic is not None:
+                from chargehand.synthesizer.critic import review_draft
+
                 final, notes = await review_draft(final, writer, self._standing, self._critic, rounds, context)
                 self._notes.extend(notes)
             return self._of(final, known)
@@ -236,8 +252,12 @@ class Flow:
         if self._request.answer_schema is not None:
             missing = Gap(reason="There is no answer in the form that was asked for.", impact="`data` is missing.")
             gaps = (*gaps, missing)
-        unseen = NotReviewed("it was made by code, and there is nothing in it to correct.")
-        review = () if self._critic is None else notes_for_reader(record_critique(unseen, self._engine))
+        review: tuple[str, ...] = ()
+        if self._critic is not None:
+            from chargehand.synthesizer.critic import NotReviewed, notes_for_reader, record_critique
+
+            unseen = NotReviewed("it was made by code, and there is nothing in it to correct.")
+            review = notes_for_reader(record_critique(unseen, self._engine))
         return Synthesis(
             answer=answer,
             findings=known.findings,

@@ -16,22 +16,23 @@ from chargehand.synthesizer.group_contradictions import Disagreement
 from chargehand.synthesizer.plain_report import inline, paragraphs
 from chargehand.synthesizer.word_stems import terms
 from chargehand.text.citation import Citations, without_code
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Outcome
 
 HEADING = "## Where workers disagree"
 MOST_LISTED = 20
 # The share of a rejected statement's own words that a sentence must have to count as stating it.
 _MOST_OF_IT = 0.5
-_DIFFER = re.compile(
+_DIFFER = lazy_regex(
     r"\b(?:disagree|contradict|conflict|differ|discrepan|inconsisten|unresolved|dispute|at odds"
     r"|widerspr|uneinig|abweich|ungekl)",
     re.IGNORECASE,
 )
 _TURN = r"\b(?:whereas|versus|vs\b|while|although|though|however|but|instead|uncertain|unclear|hingegen|aber|jedoch)"
-_TURNS = re.compile(_TURN, re.IGNORECASE)
-_TURNS_FIRST = re.compile(rf"[\W_]*{_TURN}", re.IGNORECASE)
+_TURNS = lazy_regex(_TURN, re.IGNORECASE)
+_TURNS_FIRST = lazy_regex(rf"[\W_]*{_TURN}", re.IGNORECASE)
 # Not before a citation, which belongs to the sentence it follows.
-_BETWEEN = re.compile(r"(?<!\bvs\.)(?<=[.!?])\s+(?=[^\[\s])|\n+(?=\s*(?:[-*+|#>]|\d+[.)]))")
+_BETWEEN = lazy_regex(r"(?<!\bvs\.)(?<=[.!?])\s+(?=[^\[\s])|\n+(?=\s*(?:[-*+|#>]|\d+[.)]))")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,12 @@ from chargehand.synthesizer.reconcile import Reconciled
 from chargehand.synthesizer.result_index import takes_long
 from chargehand.synthesizer.stated_gaps import contradictions, gaps, left_out
 from chargehand.synthesizer.streaming import Drafts
-from chargehand.synthesizer.synthesis import SynthesisContext, Validate, keeps_open
+from chargehand.synthesizer.synthesis import SynthesisContext, Validate, keeps_open, upstream
 from chargehand.synthesizer.typed_figures import SHOWN_ONLY, unsupported_figures
 from chargehand.values.base import JSON
 from chargehand.values.effect import usage_of
 from chargehand.values.message import Message, system, user
 from chargehand.values.outcome import Fault
-from chargehand.values.plan import Plan
 from chargehand.values.report import Contradiction, Gap, Provenance
 
 
@@ -228,15 +227,3 @@ class Writer:
         choose = partial(engine.budget.affordable, needed)
         # Existing records have this word: with another word a resumed run would decide it again.
         return bool(await engine.decide(f"@synthesis/{self._context.mark}mend", "mend", choose, "; ".join(problems)))
-
-
-def upstream(plan: Plan, tasks: Iterable[str]) -> set[str]:
-    """The tasks that these depend on, directly or not."""
-    depends_on = {task.id: task.depends_on for task in plan.tasks}
-    found: set[str] = set()
-    waiting = [id for task in tasks for id in depends_on.get(task, ())]
-    while waiting:
-        if (id := waiting.pop()) not in found:
-            found.add(id)
-            waiting.extend(depends_on.get(id, ()))
-    return found
