@@ -63,10 +63,14 @@ def prepare(folder: Path) -> dict[str, str]:
     """Write the plan and the script into the folder; the environment in which commands run there."""
     (folder / "plan.json").write_text(json.dumps(PLAN))
     (folder / "script.json").write_text(json.dumps(SCRIPT))
-    # Files that were edited since they were compiled are compiled by the first round, and for good.
+    return user_environment(folder / "home")
+
+
+def user_environment(home: Path) -> dict[str, str]:
+    """The environment of a command as users run it: what is compiled once stays compiled, as an installer leaves it."""
     left_out = ("CHARGEHAND_", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return kept | {"CHARGEHAND_HOME": str(folder / "home")}
+    return kept | {"CHARGEHAND_HOME": str(home)}
 
 
 def cpu_ms(command: list[str], folder: Path, env: dict[str, str]) -> float:

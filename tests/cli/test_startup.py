@@ -16,7 +16,8 @@ LOADED = (
 )
 # Neither a client nor a renderer nor a database nor an app has to do with any of these; the registry of apps says so.
 NEVER = {"aiohttp", "pydantic", "rich", "duckdb", "chargehand.evaluation", "chargehand.models.transport"}
-NEVER |= {"chargehand.apps.app_port", "chargehand.apps.review", "chargehand.apps.testgen"}
+APPS = {"chargehand.apps.app_port", "chargehand.apps.review", "chargehand.apps.testgen"}
+NEVER |= APPS
 STAGES = {"chargehand.flow", "chargehand.planner", "chargehand.dispatcher", "chargehand.synthesizer"}
 # What is on record is printed as it is.
 RECORD_ONLY = {"asyncio", "chargehand.team", "chargehand.engine"}
@@ -57,3 +58,15 @@ def test_a_short_command_loads_only_what_it_needs(command: str, folder: Path) ->
     loaded = _loaded(command, folder)
     assert not loaded & without
     assert len(loaded) <= most
+
+
+def test_a_review_without_a_model_loads_nothing_that_asks_one(folder: Path) -> None:
+    """Its answer is a list that code makes from the results of several tasks."""
+    (folder / "a.py").write_text("def f(x=[]):\n    return eval(x)\n")
+    env = {**prepare(folder), "PYTHONPATH": str(ROOT / "src")}
+    code = LOADED.format(args=["review", "a.py"])
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "chargehand.synthesizer.synthesis_flow" in loaded
+    parts = ("writer", "critic", "contradictions_by_model", "select", "rate_findings", "quoted_results")
+    assert not loaded & ({f"chargehand.synthesizer.{part}" for part in parts} | NEVER - APPS)

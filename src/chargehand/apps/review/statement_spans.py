@@ -8,6 +8,7 @@ from functools import cache
 
 from chargehand.apps.review.analyzers.source_files import SourceFile as Text
 from chargehand.apps.review.analyzers.source_files import blocks, is_python
+from chargehand.apps.review.analyzers.syntax_nodes import walk
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.values.outcome import Finding
 
@@ -72,7 +73,7 @@ class Extents:
             return [], []
         calls: list[Span] = []
         heads: list[Span] = []
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.stmt):
                 inner = [block[0].lineno for block in blocks(node) if block]
                 last = max(node.lineno, min(inner) - 1) if inner else node.end_lineno or node.lineno

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from chargehand.apps.review.analyzers import ANALYZERS, child, reused_child, run_analysis, tool_process
+from chargehand.apps.review.analyzers.source_files import KEPT_TEXT, SourceFile
 from chargehand.engine.analyzer_port import AnalyzerResult, Scope
 from chargehand.errors import AnalyzerFailed
 from chargehand.process import ProcessResult
@@ -126,3 +129,19 @@ def test_threads_that_begin_at_once_have_one_child() -> None:
     with ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda _: reused_child.begin(), range(6)))
         assert len({id(each) for each in found}) == 1
+
+
+def test_a_child_loads_no_event_loop() -> None:
+    """Its modules read files: an event loop would take as long to load as bandit's own modules."""
+    code = "import sys; sys.path.append(sys.argv[1]); from chargehand.apps.review.analyzers import child\n"
+    code += "for module in child.MODULES: child._load(module)\nprint('bandit' in sys.modules, 'asyncio' in sys.modules)"
+    command = [sys.executable, "-I", "-c", code, child.HOME]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
+
+
+def test_the_same_small_file_is_parsed_once() -> None:
+    """A small order goes to many analyzers. The tree of a large file is not kept."""
+    assert SourceFile("a.py", CODE).tree is SourceFile("b.py", f"{CODE}").tree
+    large = CODE + "x = 1\n" * KEPT_TEXT
+    assert SourceFile("a.py", large).tree is not SourceFile("a.py", large).tree

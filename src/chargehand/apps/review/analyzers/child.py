@@ -32,6 +32,8 @@ MODULES = (
 )
 # How long a child waits for the next order.
 IDLE_S = 10.0
+# How long it waits after an answer before it loads the next module: orders come one after the other.
+NEXT_ORDER_S = 0.05
 DEPTH = 5_000
 MANY_OBJECTS = 100_000
 
@@ -64,8 +66,9 @@ def obey(manner: str, parent: str, *modules: str) -> None:
 def _answer_orders(answers: BinaryIO, unloaded: list[str]) -> None:
     """Answer one order after the other. While there is none, the next module is loaded."""
     waiting = [_full_name(module) for module in unloaded]
+    pause = 0.0
     while True:
-        is_asked = bool(select.select([0], [], [], 0 if waiting else IDLE_S)[0])
+        is_asked = bool(select.select([0], [], [], pause if waiting else IDLE_S)[0])
         if waiting and not is_asked:
             with suppress(Exception):  # an order that needs the module reports the error
                 waiting[:0] = getattr(import_module(waiting.pop(0)), "NEEDS", ())
@@ -77,6 +80,7 @@ def _answer_orders(answers: BinaryIO, unloaded: list[str]) -> None:
         except Exception:  # noqa: BLE001 -- reported by the child that is asked this alone
             answers.write(b"\n")
         answers.flush()
+        pause = NEXT_ORDER_S
 
 
 def _answer_order(order: bytes) -> bytes:
