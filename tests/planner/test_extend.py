@@ -13,6 +13,7 @@ from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.team import Scrutiny
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.trace.run_state import fold
 from chargehand.values.effect import ModelCall
 from chargehand.values.report import Report
 from tests.flows import Flow, Said, shown, tasks, works
@@ -75,6 +76,21 @@ def test_new_tasks_take_the_place_of_those_that_failed(tmp_path: Path) -> None:
     assert "Task t2, by ann" not in written.messages[-1].text, "what was replaced is no gap"
     (extension,) = [event for event in events if event.kind == "extension"]
     assert extension.data["fills"] == {"t2": ["x1.n1"], "t3": ["x1.n1"]}
+
+
+def test_a_task_that_replaces_what_a_later_session_has_done_is_dropped(tmp_path: Path) -> None:
+    """Neither the report nor the display counts it, and no warning names a call by its key."""
+    new = task("n1", "t1", instruction="Work the second number out from the first.", replaces=["t2", "t3"])
+    failing = [{"when": {"role": "worker", "task": "x1.n1"}, "reply": FAILS}, *script(new)]
+    report, _ = run(tmp_path, ScriptedModel(failing))
+    assert [outcome.task for outcome in report.outcomes if not outcome.ok] == ["t2", "t3", "x1.n1"]
+    works = [rule for rule in script(new) if rule["when"].get("task") != "t2"]
+    door = Supervisor(Team([Worker("ann", "Finds numbers")]), model=ScriptedModel(works), home=tmp_path)
+    again, _ = run_virtual(door.resume(report.run, retry_failed=True))
+    assert [(outcome.task, outcome.status) for outcome in again.outcomes] == [(id, "done") for id in ("t1", "t2", "t3")]
+    view = fold(door.source.events(report.run))
+    assert list(view.tasks) == ["t1", "t2", "t3"]
+    assert not [warning for warning in view.warnings if "@" in warning]
 
 
 def test_what_no_new_task_replaces_stays_a_gap(tmp_path: Path) -> None:

@@ -196,6 +196,9 @@ def test_what_the_check_of_figures_does_not_cover(said: str, output: str) -> Non
     [
         ("The rooms have a view of the sea [t2].", True),
         ("- The rooms have a view of the sea [t2, t4]", True),
+        ("The hotel is near [t1], and the rooms have a view of the sea [t2].", True),
+        ("The hotel is near [t1], and its rooms [t2] are unknown.", False),
+        ("The rooms have a view of the sea [t1] [t2].", False),
         ("The rooms are missing [t2].", False),
         ("The prices were not found [t2].", False),
         ("Die Preise liegen nicht vor [t2].", False),
@@ -218,6 +221,14 @@ def test_a_task_without_a_result_is_cited_for_nothing_but_its_gap(said: str, bla
     found = provenance_of(f"Yes [t1].\n\n{said}", outcomes)
     assert codes(found.problems) == ({"failed_citation"} if blamed else set())
     assert keeps_open(found) == ()
+
+
+def test_an_answer_that_rests_on_a_stopped_task_says_so() -> None:
+    """Also where the paragraph rests on other tasks too."""
+    outcomes = {**one("Yes."), "t2": failed("t2", "bob", "cancelled", "A person stopped it.")}
+    found = provenance_of("The hotel is near [t1], and the rooms have a view of the sea [t2].", outcomes)
+    said = "Paragraph 1 rests on [t2], which a person stopped: it has no result."
+    assert found.problems == (f"failed_citation: {said}",)
 
 
 def test_only_who_can_mend_it_is_told_what_to_do() -> None:

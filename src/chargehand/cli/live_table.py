@@ -20,6 +20,7 @@ from chargehand.events import BreakerChanged, Decided, Event, ModelReplied, Prog
 from chargehand.trace import RunState, TaskState
 from chargehand.trace.event_words import describe_event, progress_words, sent_again
 from chargehand.trace.number_text import duration, moment, money, several, short
+from chargehand.values.key import TaskPath
 
 REFRESH_S = 0.125
 # With more tasks than this, only running ones are listed.
@@ -199,9 +200,11 @@ class LiveTable:
         view = self._view
         if not view.sessions:
             return Text(f"  starting · {_seconds(now - self._began)}", "dim")
-        done = view.counts().get("done", 0)
+        # As below the answer: a task counts with the team that does it and with its parts.
+        tasks = [task for id, task in view.tasks.items() if TaskPath.parse(id).whole == id]
+        done = sum(task.status == "done" for task in tasks)
         roomy = self._console.width >= NARROW
-        total = several(len(view.tasks), "task") if roomy else f"{len(view.tasks):,}"
+        total = several(len(tasks), "task") if roomy else f"{len(tasks):,}"
         limit = f" of {view.budget['tokens']:,}" if roomy and view.budget.get("tokens") else ""
         spent = f" of {money(view.budget['usd'])}" if roomy and view.budget.get("usd") else ""
         parts = [

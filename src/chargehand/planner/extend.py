@@ -5,7 +5,8 @@ answer   {"tasks": [{"id": "n1", "depends_on": ["t1"], "replaces": ["t2", "t3"],
 becomes  x1.n1<-t1, and t2 and t3 are no longer gaps once x1.n1 is done
 
 Missing are failed, escalated and skipped tasks, thin results, and what a draft of the answer lacks. A task that a
-person stopped is not missing: tasks in its place are dropped.
+person stopped is not missing: tasks in its place are dropped. So are tasks in the place of one that a later session
+has done.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ async def extend_plan(
     in_place = _in_place_of_stopped(asked.data["tasks"], new, plan, stopped)
     for id, old in in_place.items():
         engine.emit(Warned(message=f"The planner's task {id} is not added: it would do {old}, which a person stopped."))
-    repeats = _repeats(new, plan, outcomes) | in_place
+    repeats = _repeats(new, plan, outcomes) | _in_place_of_done(asked.data["tasks"], new, outcomes, missing) | in_place
     if len(repeats) == len(new.tasks):
         return None
     names = {task.id: repeats.get(task.id, f"x{number}.{task.id}") for task in new.tasks}
@@ -213,6 +214,18 @@ def _in_place_of_stopped(drafts: list[Any], new: Plan, plan: Plan, stopped: Coll
         if (old := known.get(_same(task)[:2])) is not None:
             found[task.id] = old
         elif replaced and all(each in stopped for each in replaced):
+            found[task.id] = replaced[0]
+    return found
+
+
+def _in_place_of_done(
+    drafts: list[Any], new: Plan, outcomes: Mapping[str, Outcome], missing: Collection[str]
+) -> dict[str, str]:
+    """New tasks that replace only tasks that are done by now, and the first of these."""
+    found: dict[str, str] = {}
+    for draft, task in zip(drafts, new.tasks, strict=True):
+        replaced = _replaced_ids(cast("dict[str, Any]", draft)) or []
+        if replaced and all(each in outcomes and each not in missing for each in replaced):
             found[task.id] = replaced[0]
     return found
 

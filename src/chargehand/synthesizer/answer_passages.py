@@ -40,6 +40,8 @@ class AnswerPassage:
     text: str
     tasks: tuple[str, ...]
     unknown: tuple[str, ...] = ()
+    # The tasks cited at each place where it cites some, and the text around them, between the citations next to them.
+    clauses: tuple[tuple[tuple[str, ...], str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,24 @@ def _paragraph(number: int, text: str, citations: Citations, lead: tuple[str, ..
     for kind, part in parts:
         unknown = tuple(dict.fromkeys(name for cited in citations.find(part) for name in cited.unknown))
         own = citations.tasks(part) or tasks or (lead if kind in _LISTED else ())
-        passages.append(AnswerPassage(number, kind, citations.blank_out(part), own, unknown))
+        clauses = tuple(_clauses(part, citations))
+        passages.append(AnswerPassage(number, kind, citations.blank_out(part), own, unknown, clauses))
     return Paragraph(number, tasks, tuple(passages))
+
+
+def _clauses(text: str, citations: Citations) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Citations side by side, as in `[t1] [t2]`, belong to one clause."""
+    places: list[tuple[tuple[str, ...], int, int]] = []
+    for cited in citations.find(text):
+        if places and not any(map(str.isalnum, text[places[-1][2] : cited.start])):
+            tasks, start, _ = places.pop()
+            places.append(((*tasks, *cited.tasks), start, cited.end))
+        else:
+            places.append((cited.tasks, cited.start, cited.end))
+    ends = [0, *(end for _, _, end in places)]
+    starts = [*(start for _, start, _ in places), len(text)]
+    for number, (tasks, start, end) in enumerate(places):
+        yield tuple(dict.fromkeys(tasks)), f"{text[ends[number] : start]} {text[end : starts[number + 1]]}"
 
 
 def _parts(text: str) -> Iterator[tuple[Kind, str]]:

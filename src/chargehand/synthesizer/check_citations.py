@@ -6,7 +6,8 @@ Each problem is a code and a sentence:
     unsupported_figure   a figure that no result cited for it holds
     uncited_figure       a figure that a result holds, in a paragraph that cites none
     unknown_url          a url that neither the request, a result nor a tool's result holds
-    failed_citation      a passage that rests on tasks without a result alone, and does not speak of what is missing
+    failed_citation      a passage or a clause that rests on tasks without a result alone, and does not speak of what is
+                         missing
     unused_result        a result that is neither cited nor merged into something cited, nor left out for a reason
 
 A run with one of the first two is not complete. All are sent back to the synthesizer, with what to do about them.
@@ -230,16 +231,23 @@ class _Check:
         """Passages that rest on failed tasks; once for each paragraph, unless its figures are already reported."""
         seen = set(reported)
         for passage in _passages(parts):
-            if passage.paragraph not in seen and passage.kind != "heading" and self._is_baseless(passage):
+            if passage.paragraph in seen or passage.kind == "heading":
+                continue
+            clauses = ((passage.tasks, passage.text), *passage.clauses)
+            if (tasks := next((tasks for tasks, text in clauses if self._is_baseless(tasks, text)), None)) is not None:
                 seen.add(passage.paragraph)
-                names = ", ".join(passage.tasks[:5])
-                yield "failed_citation", f"Paragraph {passage.paragraph} rests on [{names}], which has no result."
+                yield "failed_citation", f"Paragraph {passage.paragraph} rests on {self._name_without_result(tasks)}."
 
-    def _is_baseless(self, passage: AnswerPassage) -> bool:
-        outcomes = [self.outcomes[task] for task in passage.tasks]
+    def _is_baseless(self, tasks: Sequence[str], text: str) -> bool:
+        outcomes = [self.outcomes[task] for task in tasks]
         if not outcomes or any(outcome.ok or outcome.partial for outcome in outcomes):
             return False
-        return not _speaks_of_a_gap(passage.text, [outcome.summary for outcome in outcomes])
+        return not _speaks_of_a_gap(text, [outcome.summary for outcome in outcomes])
+
+    def _name_without_result(self, tasks: Sequence[str]) -> str:
+        faults = [self.outcomes[task].error for task in tasks]
+        stopped = all(fault is not None and fault.kind == "cancelled" for fault in faults)
+        return f"[{', '.join(tasks[:5])}], which {'a person stopped: it ' if stopped else ''}has no result"
 
     def _figure(self, figure: Figure, shown: str, passage: AnswerPassage, cited: Collection[str]) -> _Problem | None:
         if not self._needs_no_source.isdisjoint(readings(figure)) or self.index.has(figure, cited):

@@ -211,3 +211,41 @@ class Decision(NamedTuple):
     value: Any
     reason: str
     task: str | None
+
+
+# What readers of recorded data use: a field of another type counts as missing.
+
+
+def text_in(data: Data, name: str) -> str:
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def count_in(data: Data, name: str) -> int:
+    value = data.get(name)
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def number_in(data: Data, name: str) -> float | None:
+    value = data.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def part_in(data: Data, name: str) -> Data:
+    value = data.get(name)
+    return cast(Data, value) if isinstance(value, dict) else {}
+
+
+def parts_in(data: Data, name: str) -> list[Data]:
+    value = data.get(name)
+    return [cast(Data, v) for v in cast(list[Any], value) if isinstance(v, dict)] if isinstance(value, list) else []
+
+
+def texts_in(data: Data, name: str) -> tuple[str, ...]:
+    value = data.get(name)
+    return tuple(str(v) for v in cast(list[Any], value)) if isinstance(value, list | tuple) else ()
+
+
+def fault_line(error: Data | None) -> str | None:
+    """A Fault as one line."""
+    return f"{text_in(error, 'kind')}: {text_in(error, 'message')}" if error else None

@@ -52,6 +52,13 @@ from chargehand.trace.run_parts import (
     Tally,
     TaskState,
     TaskStatus,
+    count_in,
+    fault_line,
+    number_in,
+    part_in,
+    parts_in,
+    text_in,
+    texts_in,
 )
 from chargehand.values.key import TaskPath, within
 from chargehand.values.plain_class import plain_class
@@ -164,41 +171,6 @@ def fold(events: Iterable[Event]) -> RunState:
     return view
 
 
-def _text(data: Data, name: str) -> str:
-    value = data.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _count(data: Data, name: str) -> int:
-    value = data.get(name)
-    return int(value) if isinstance(value, int | float) else 0
-
-
-def _money(data: Data, name: str) -> float | None:
-    value = data.get(name)
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _part(data: Data, name: str) -> Data:
-    value = data.get(name)
-    return cast(Data, value) if isinstance(value, dict) else {}
-
-
-def _parts(data: Data, name: str) -> list[Data]:
-    value = data.get(name)
-    return [cast(Data, v) for v in cast(list[Any], value) if isinstance(v, dict)] if isinstance(value, list) else []
-
-
-def _texts(data: Data, name: str) -> tuple[str, ...]:
-    value = data.get(name)
-    return tuple(str(v) for v in cast(list[Any], value)) if isinstance(value, list | tuple) else ()
-
-
-def _fault(error: Data | None) -> str | None:
-    """A Fault as one line."""
-    return f"{_text(error, 'kind')}: {_text(error, 'message')}" if error else None
-
-
 def _fold(view: RunState, event: Event) -> None:
     match event.body:
         case RunStarted() as body:
@@ -212,7 +184,7 @@ def _fold(view: RunState, event: Event) -> None:
         case PlanApproved() as body:
             _start_plan(view, body)
         case Extended(within=within):
-            _add_tasks(view, _parts(event.data, "tasks"), within or "")
+            _add_tasks(view, parts_in(event.data, "tasks"), within or "")
         case TaskReady(worker=worker):
             if (task := _task(view, event, worker)) is not None and task.status == "waiting":
                 task.status, task.ready = "ready", event.at
@@ -236,11 +208,11 @@ def _fold(view: RunState, event: Event) -> None:
         case AttemptEnded(status=status, error=error):
             if (task := _task(view, event)) is not None and task.attempts:
                 attempt = task.attempts[-1]
-                attempt.ended, attempt.status, attempt.error = event.at, status or "ended", _fault(error)
+                attempt.ended, attempt.status, attempt.error = event.at, status or "ended", fault_line(error)
                 _break_off(view, event.at, task.id)
         case TaskEnded(outcome=outcome):
             if (task := _task(view, event)) is not None:
-                status = _text(outcome, "status")
+                status = text_in(outcome, "status")
                 _break_off(view, event.at, task.id)
                 task.outcome, task.ended = outcome, event.at
                 task.status = status if status in TASK_STATUSES else "failed"
@@ -260,7 +232,7 @@ def _fold(view: RunState, event: Event) -> None:
             if (task := view.tasks.get(event.task or "")) is not None:
                 task.instruction, task.seq = instruction, view.seq
         case Control(order="top_up", verdict="accepted", value=dict(value)):
-            view.budget = _part(value, "limit") or view.budget
+            view.budget = part_in(value, "limit") or view.budget
             view.deadline_s = value.get("deadline_s", view.deadline_s)
         case SynthesisStarted() if event.task is None:
             view.synthesis_started = event.at
@@ -274,6 +246,7 @@ def _fold(view: RunState, event: Event) -> None:
             _break_off(view, event.at)
             _idle(view, event, parked)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
+            _drop_added(view)
         case _:
             pass
 
@@ -287,7 +260,7 @@ def _idle(view: RunState, event: Event, parked_s: float | None) -> None:
 def _plan(data: Data) -> Plan | None:
     known = {name: value for name, value in data.items() if name in Plan.model_fields}
     known["tasks"] = [
-        {name: value for name, value in task.items() if name in Task.model_fields} for task in _parts(data, "tasks")
+        {name: value for name, value in task.items() if name in Task.model_fields} for task in parts_in(data, "tasks")
     ]
     try:
         return Plan.model_validate(known)
@@ -324,16 +297,16 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     view.status, view.ended, view.report, view.waiting, view.paused_at = "running", None, None, None, None
     # The synthesis of this session finds them again.
     view.gaps, view.contradictions = [], []
-    view.request = _text(started.request, "text") or view.request
-    view.budget = _part(started.request, "budget") or view.budget
-    view.deadline_s = _money(started.request, "deadline_s") or view.deadline_s
-    view.team = _text(started.team, "name") or view.team
+    view.request = text_in(started.request, "text") or view.request
+    view.budget = part_in(started.request, "budget") or view.budget
+    view.deadline_s = number_in(started.request, "deadline_s") or view.deadline_s
+    view.team = text_in(started.team, "name") or view.team
     view.rerun_of = started.rerun_of or view.rerun_of
     view.forked_from = started.forked_from or view.forked_from
 
 
 def _start_plan(view: RunState, approved: PlanApproved) -> None:
-    tasks = _parts(approved.plan, "tasks")
+    tasks = parts_in(approved.plan, "tasks")
     if approved.within:
         _add_tasks(view, tasks, approved.within)
         return
@@ -347,13 +320,22 @@ def _add_tasks(view: RunState, tasks: list[Data], scope: str = "") -> None:
     """`scope` is the attempt whose team has these tasks, such as `t3/1`."""
     view.plan_seq = view.seq
     for data in tasks:
-        id = within(scope, _text(data, "id")) if scope else _text(data, "id")
+        id = within(scope, text_in(data, "id")) if scope else text_in(data, "id")
         task = view.tasks.setdefault(id, TaskState(id))
-        task.seq, task.worker = view.seq, _text(data, "worker")
-        task.instruction = _text(data, "instruction")
-        task.success_criterion = _text(data, "success_criterion")
-        needs = _texts(data, "depends_on")
+        task.seq, task.worker = view.seq, text_in(data, "worker")
+        task.instruction = text_in(data, "instruction")
+        task.success_criterion = text_in(data, "success_criterion")
+        needs = texts_in(data, "depends_on")
         task.depends_on = tuple(within(scope, each) for each in needs) if scope else needs
+
+
+def _drop_added(view: RunState) -> None:
+    """Remove tasks that an earlier session added and the report does not have: what they replaced is done by now."""
+    plan = part_in(view.report or {}, "plan")
+    known = {text_in(task, "id") for task in parts_in(plan, "tasks")}
+    for id in [id for id in view.tasks if plan and _whole(id) not in known]:
+        del view.tasks[id]
+        view.plan_seq = view.seq
 
 
 def _start_attempt(view: RunState, event: Event, started: AttemptStarted) -> None:
@@ -386,8 +368,8 @@ def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, 
 
 def _count_program(view: RunState, event: Event, call: CallView, used: Data) -> None:
     """Count the model usage that a program reports."""
-    call.input_tokens, call.output_tokens = _count(used, "input_tokens"), _count(used, "output_tokens")
-    call.cached_tokens, call.usd = _count(used, "cached_tokens"), _money(used, "usd")
+    call.input_tokens, call.output_tokens = count_in(used, "input_tokens"), count_in(used, "output_tokens")
+    call.cached_tokens, call.usd = count_in(used, "cached_tokens"), number_in(used, "usd")
     view.usage.add(call, call.usd)
     for task in _tasks_that_count(view, event.task, event.seq):
         task.usage.add(call, call.usd)
@@ -409,11 +391,11 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
         return
     _land(view, call)
     result = returned.result
-    call.ended, call.error = event.at, _fault(_part(result, "error"))
+    call.ended, call.error = event.at, fault_line(part_in(result, "error"))
     call.ok = call.error is None
-    waited, worked = _money(result, "waiting_s") or 0.0, _money(result, "seconds")
+    waited, worked = number_in(result, "waiting_s") or 0.0, number_in(result, "seconds")
     call.seconds = max(event.at - call.started - waited, 0.0) if worked is None else worked
-    if used := _part(result, "used"):
+    if used := part_in(result, "used"):
         _count_program(view, event, call, used)
     if call.kind == "tool" or result.get("cut"):
         return  # the usage of an interrupted call is counted when its budget is settled
@@ -447,20 +429,20 @@ def _whole(task: str | None) -> str:
 
 
 def _count_usage(call: CallView, result: Data) -> None:
-    usage = _part(_part(result, "reply"), "usage")
-    call.input_tokens = _count(usage, "input_tokens")
-    call.output_tokens = _count(usage, "output_tokens")
-    call.cached_tokens = _count(usage, "cached_tokens")
-    call.usd = _money(result, "usd")
-    call.waiting_s = _money(result, "waiting_s") or 0.0
+    usage = part_in(part_in(result, "reply"), "usage")
+    call.input_tokens = count_in(usage, "input_tokens")
+    call.output_tokens = count_in(usage, "output_tokens")
+    call.cached_tokens = count_in(usage, "cached_tokens")
+    call.usd = number_in(result, "usd")
+    call.waiting_s = number_in(result, "waiting_s") or 0.0
 
 
 def _reuse_call(view: RunState, event: Event, reused: Reused) -> None:
     result = reused.result
     kind: Literal["model", "tool"] = "model" if "reply" in result else "tool"
-    name = _text(_part(result, "reply"), "model") or kind
+    name = text_in(part_in(result, "reply"), "model") or kind
     call = CallView(reused.key, kind, name, event.at, ended=event.at, reused=True)
-    call.error = _fault(_part(result, "error"))
+    call.error = fault_line(part_in(result, "error"))
     call.ok = call.error is None
     _count_usage(call, result)
     _file(view, event, call)
@@ -491,9 +473,9 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
             view.status, view.waiting = "running", None
         case "transport_retry":
             if (call := view.by_key.get(decided.key.rpartition("/retry/")[0])) is not None:
-                call.again_at = event.at + (_money(value, "after_s") or 0.0)
+                call.again_at = event.at + (number_in(value, "after_s") or 0.0)
         case "reopen":
-            for task in (view.tasks[id] for id in _texts(value, "tasks") if id in view.tasks):
+            for task in (view.tasks[id] for id in texts_in(value, "tasks") if id in view.tasks):
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None
                 task.calls_before, task.usage = len(task.calls), Tally()
         case _:

@@ -341,9 +341,11 @@ class LocalEngine:
         _, task, attempt = Key.parse(key)
         site = Site(key, task, self._attempts.get(task) if attempt is None else attempt)
         if (recorded := self.replay.committed.get(key)) is not None:
-            if recorded.fingerprint != effect.fingerprint:
+            # What a planner is asked about tasks that run again differs by nature.
+            if recorded.fingerprint != effect.fingerprint and not (task is None and self.replay.reopened):
                 # The description of prompts or tools has changed since. The result was paid for, so it is still used.
-                message = f"The call {key} would be asked for differently today; its recorded result is used."
+                whose = "the supervisor" if site.task is None else site.task
+                message = f"A call of {whose} would be worded differently now; its recorded result is used."
                 self.emit(Warned(message=message), task=site.task, attempt=site.attempt)
             return self._handlers[type(effect)].read(recorded.result)
         await self._slots.may_begin()
