@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chargehand.cli.report_footer import figures
+from chargehand.cli.report_footer import commands, figures
 from chargehand.cli.show import describe_time
-from chargehand.trace.number_text import share
+from chargehand.trace.number_text import round_up, share
 
 
 def _report(cached: int) -> Any:
@@ -47,3 +47,28 @@ def test_only_a_result_that_cost_nothing_is_reused(status: str, used: dict[str, 
     """A call of this run may be too short to measure."""
     usage = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "seconds": 0.0} | used
     assert describe_time({"status": status, "usage": usage}) == says
+
+
+@pytest.mark.parametrize(
+    ("number", "rounded"), [(9_822, 9_900), (9_900, 9_900), (15_590, 16_000), (0.0123, 0.013), (1, 1), (0, 0)]
+)
+def test_advice_is_rounded_up_to_two_digits(number: float, rounded: float) -> None:
+    """Never down: the advice has to be enough."""
+    assert round_up(number) == rounded
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("the run's budget of 8,000 tokens has 882 left and this call needs about 1,463", "--tokens 8800"),
+        ("the run's budget of 0.01 USD has 0.0020 left and this call needs about 0.0104", "--usd 0.063"),
+        ("the run's budget of 0.01 USD cannot be kept: the price is unknown", None),
+    ],
+)
+def test_a_budget_that_was_too_small_is_raised_by_a_number(message: str, advice: str | None) -> None:
+    """Twice the largest need of a call for each task that is not done, or twice what a task took that is."""
+    usage = {"input_tokens": 1_000, "output_tokens": 0}
+    tasks = [{"task": f"t{n}", "status": "failed", "error": {"kind": "budget", "message": message}} for n in range(3)]
+    outcomes = [{**task, "usage": usage} for task in tasks] + [{"task": "t9", "status": "done", "usage": usage}]
+    report = {"run": "r", "status": "partial", "outcomes": outcomes, "plan": {"tasks": outcomes}}
+    assert commands(report)[2:] == ([] if advice is None else [f"chargehand resume r {advice}"])

@@ -313,3 +313,13 @@ def test_regressions_are_told_on_the_page() -> None:
     said = "\n".join(Page(to_html(now, against(now, before))).texts)
     assert "Regressions against the baseline" in said
     assert "passed and now fails" in said
+
+
+@pytest.mark.parametrize(("speedups", "is_shown"), [((1.0, 1.1), False), ((1.0, 2.0), True)])
+def test_a_speed_up_is_shown_where_there_was_one(speedups: tuple[float, ...], is_shown: bool) -> None:
+    """A factor near 1 says nothing; the JSON has it."""
+    evaluation = evaluated(*(result(f"c{n}", metrics={"speedup": each}) for n, each in enumerate(speedups)))
+    [kind] = evaluation.candidates[0].kinds
+    assert "speedup" in kind.metrics
+    assert ("speedup" in kind.shown) is is_shown
+    assert ("as fast" in to_html(evaluation, None)) is is_shown

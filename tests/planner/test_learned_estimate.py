@@ -35,6 +35,11 @@ def test_past_runs_give_a_low_an_expected_and_a_high_figure() -> None:
     assert expected.usd == pytest.approx(0.25)
 
 
+def test_a_run_that_used_nothing_teaches_nothing() -> None:
+    """Its model failed, or all of it was reused."""
+    assert learn(BY_PLAN, past(0.0, usd=0.0)).expected == BY_PLAN
+
+
 def test_an_unknown_price_stays_unknown() -> None:
     """Of this plan, or of the past runs."""
     assert learn(BY_PLAN._replace(usd=None), past(0.5)).expected.usd is None

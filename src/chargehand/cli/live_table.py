@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from chargehand.cli.screen import Screen, console
+from chargehand.cli.screen import Screen, console, fit
 from chargehand.events import BreakerChanged, Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
 from chargehand.trace import RunState, TaskState
 from chargehand.trace.event_words import describe_event, progress_words, sent_again
@@ -90,9 +90,11 @@ class LiveTable:
             case BreakerChanged(name=name):
                 self._left_alone.pop(name, None)
             case Warned(message=message):
-                warning = Text(f"warning: {self._screen.clean(_first_line(message))}", "yellow")
+                words = f"warning: {self._screen.clean(_first_line(message))}"
+                # Broken here, so that a command or a path in it can be copied.
+                warning = Text(fit(words, sys.stderr, below=len("warning: ")), "yellow")
                 if self._kept is None:
-                    self._console.print(warning)
+                    self._console.print(warning, soft_wrap=True)
                 else:
                     self._kept.append(warning)
             case _:
@@ -113,7 +115,7 @@ class LiveTable:
         finally:
             kept, self._kept = self._kept, None
             for warning in kept:
-                self._console.print(warning)
+                self._console.print(warning, soft_wrap=True)
             self._live = self._new_live()
             self._live.start()
 

@@ -43,6 +43,10 @@ class Progress(Protocol):
     ) -> None: ...
 
 
+# Where the text beside a time begins.
+COLUMN = 11
+
+
 class Lines:
     """One line per noteworthy event; every event with -v, none with -q."""
 
@@ -66,7 +70,7 @@ class Lines:
         finally:
             kept, self._kept = self._kept, None
             for line in kept:
-                self._screen.say(line)
+                self._screen.say(line, below=COLUMN)
 
     @property
     def is_held(self) -> bool:
@@ -86,7 +90,7 @@ class Lines:
             line = line if isinstance(event.body, Warned | Decided) else short(line, LONGEST)
             line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
             if self._kept is None:
-                self._screen.say(line)
+                self._screen.say(line, below=COLUMN)
             else:
                 self._kept.append(line)
 

@@ -6,6 +6,7 @@ The functions that `show` uses take the report as JSON, so that it can print a s
 from __future__ import annotations
 
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ import click
 
 from chargehand.cli.screen import NARROWEST, WIDEST, Screen, terminal_columns
 from chargehand.cli.shared_options import source
-from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several, share
+from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, round_up, several, share
 
 if TYPE_CHECKING:
     from chargehand.values.report import Report
@@ -162,24 +163,47 @@ def _ways_on(report: ReportData) -> list[str]:
     """Commands for tasks or a plan that failed: more of what they lacked, another try, a restart of stopped tasks."""
     failed = [each for each in report["outcomes"] if each["status"] in ("failed", "escalated")]
     faults = [fault for each in (*failed, report) if (fault := each.get("error")) is not None]
-    lacked = {_LACKED[fault["kind"]](fault["message"]) for fault in faults if fault["kind"] in _LACKED}
+    lacked = _what_lacked(report, faults)
     kinds = {each["task"]: each.get("error", {}).get("kind") for each in failed}
     unplanned = [fault["kind"] for fault in faults if report.get("plan") is None and fault["kind"] != _NO_VALID_PLAN]
-    if any(kind not in (*_LACKED, _STOPPED) for kind in (*kinds.values(), *unplanned)):
-        lacked.add("--retry-failed")
+    if any(kind not in ("budget", "deadline", _STOPPED) for kind in (*kinds.values(), *unplanned)):
+        lacked.append("--retry-failed")
     stopped = [task for task, kind in kinds.items() if kind == _STOPPED][:MOST_RESTARTS]
     return [
-        *(f"chargehand resume {report['run']} {how}" for how in sorted(lacked)),
+        *(f"chargehand resume {report['run']} {how}" for how in lacked),
         *(f"chargehand steer {report['run']} {task} --restart" for task in stopped),
     ]
 
 
+def _what_lacked(report: ReportData, faults: Sequence[dict[str, Any]]) -> list[str]:
+    """Options of `resume` that add what was lacking, with a number that is probably enough."""
+    short = [fault["message"] for fault in faults if fault["kind"] == "budget"]
+    dollars = [need for message in short if " USD " in message and (need := _need(message))]
+    counts = [need for message in short if " USD " not in message and (need := _need(message))]
+    done = [tokens(each["usage"]) for each in report["outcomes"] if each["status"] == "done"]
+    # Without a plan it is not known how many tasks there will be.
+    tasks = sum(each["status"] != "done" for each in report["outcomes"]) if report.get("plan") else FEW_TASKS
+    found: list[str] = []
+    if any(fault["kind"] == "deadline" for fault in faults):
+        found.append(f"--deadline {round_up(max(2 * report['timing']['wall_s'], LEAST_TIME_S)):g}")
+    if counts:
+        found.append(f"--tokens {round_up(2 * tasks * max(*counts, sum(done) / max(len(done), 1))):.0f}")
+    if dollars:
+        found.append(f"--usd {round_up(2 * tasks * max(dollars)):g}")
+    return found
+
+
+def _need(message: str) -> float | None:
+    """What a call that a budget denied would have needed."""
+    found = _NEEDS.search(message)
+    return None if found is None else float(found[1].replace(",", ""))
+
+
+_NEEDS = re.compile(r"needs about ([\d,.]*\d)")
+# How many tasks a plan is assumed to have that was not made, and the least time to add, in seconds.
+FEW_TASKS = 5
+LEAST_TIME_S = 60.0
 # The kind of error of a task that a person stopped: only a person can restart it.
 _STOPPED = "cancelled"
 # The kind of error of a run whose planner answered without a valid plan: the answers on the record stay the same.
 _NO_VALID_PLAN = "contract"
-# Kind of error -> the option of `resume` that adds what was lacking.
-_LACKED: dict[str, Callable[[str], str]] = {
-    "budget": lambda message: "--usd X" if " USD " in message else "--tokens N",
-    "deadline": lambda _: "--deadline S",
-}

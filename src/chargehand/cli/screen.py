@@ -36,10 +36,10 @@ class Screen(NamedTuple):
 
     # -- stderr ------------------------------------------------------------------------------------------------------
 
-    def say(self, text: str) -> None:
-        """Lines on stderr; not with -q."""
+    def say(self, text: str, below: int | None = None) -> None:
+        """Lines on stderr, where they continue at the column `below`; not with -q."""
         if not self.quiet:
-            print(fit(self.clean(text), sys.stderr), file=sys.stderr, flush=True)
+            print(fit(self.clean(text), sys.stderr, below), file=sys.stderr, flush=True)
 
     def say_file(self, before: str, path: Path, after: str = "") -> None:
         """A line on stderr with a link to a file; not with -q."""

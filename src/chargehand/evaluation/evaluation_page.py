@@ -154,7 +154,7 @@ def _plots(kind: Kind, found: Sequence[tuple[int, str, KindSummary]]) -> str:
     groups = [
         (
             name.replace("_", " "),
-            [Bar(who, series, each.metrics[name].estimate) for series, who, each in found if name in each.metrics],
+            [Bar(who, series, each.shown[name].estimate) for series, who, each in found if name in each.shown],
         )
         for name in _SHARES
     ]
@@ -184,11 +184,11 @@ def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
 
 
 def _figures(found: Sequence[tuple[int, str, KindSummary]]) -> str:
-    names = dict.fromkeys(name for _, _, summary in found for name in summary.metrics)
+    names = dict.fromkeys(name for _, _, summary in found for name in summary.shown)
     rows = "".join(
         f"<tr><td>{escape(name.replace('_', ' '))}{quiet(_MEANINGS.get(name, ''))}</td>"
         + "".join(
-            f"<td>{escape(span(summary.metrics[name].estimate)) if name in summary.metrics else '–'}</td>"
+            f"<td>{escape(span(summary.shown[name].estimate)) if name in summary.shown else '–'}</td>"
             for _, _, summary in found
         )
         + "</tr>"

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from chargehand.evaluation.case import KINDS, Kind
 from chargehand.evaluation.result import Result
 from chargehand.evaluation.statistics import FEWEST, Estimate, Figures, difference, estimate
+from chargehand.trace.number_text import LEAST_SPEEDUP
 from chargehand.values.base import JSON, Value
 
 VERSION = 1
@@ -52,6 +53,13 @@ class KindSummary(Value):
     errors: int
     metrics: dict[str, Metric]
     confusion: Confusion | None = None
+
+    @property
+    def shown(self) -> dict[str, Metric]:
+        """The metrics for people: a speed-up only where there was one."""
+        faster = self.metrics.get("speedup")
+        hidden = {"speedup"} if faster is not None and faster.estimate.mean < LEAST_SPEEDUP else set[str]()
+        return {name: metric for name, metric in self.metrics.items() if name not in hidden}
 
 
 class CandidateSummary(Value):

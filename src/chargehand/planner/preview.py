@@ -9,7 +9,7 @@ from chargehand.models import prices
 from chargehand.models.model_size import is_small
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.team import Team, Worker
-from chargehand.trace.number_text import duration, money, several, tasks_in_words
+from chargehand.trace.number_text import duration, money, round_up, several, tasks_in_words
 from chargehand.values.budget import ceiling
 from chargehand.values.estimate import Figures, Learned, PastRun, learn
 from chargehand.values.plan import Plan, Task
@@ -59,11 +59,12 @@ def preview(
     ceiling: int | None = None,
     judge: str | None = None,
     past: Sequence[PastRun] = (),
+    raise_limit: str = "--tokens {tokens}",
 ) -> str:
     """A few lines: the tasks, the estimate, the limits and how far off the last estimate was.
 
     `ceiling` is what a task without a token budget may use. `judge` is the model that compares what tasks state, if
-    there is one. `past` are runs of the same team and models.
+    there is one. `past` are runs of the same team and models. `raise_limit` is how to give a run more tokens.
     """
     learned = learn(estimate_by_plan(plan, team, roster, synthesizer, request, judge), past)
     limits = [f"{request.budget.tokens:,} tokens for the run"] if request.budget.tokens else []
@@ -75,6 +76,7 @@ def preview(
         f"Running it: {tasks_in_words(len(plan.tasks), plan.strategy)}{chain}.",
         f"Estimated{_source(past)}: {_figures(learned, people)}.",
         f"Never more than: {', '.join(limits)}." if limits else "",
+        _above_limit(learned, request, raise_limit),
         _last_estimate(past),
         _web(plan, team),
     )
@@ -131,6 +133,18 @@ def _figures(learned: Learned, people: str) -> str:
 def _range(low: float, high: float, show: Callable[[float], str]) -> str:
     """Nothing where both ends read the same."""
     return "" if show(low) == show(high) else f" ({show(low)} to {show(high)})"
+
+
+def _above_limit(learned: Learned, request: Request, raise_limit: str) -> str:
+    """What happens when the estimate is above the limit, and a limit that would probably be enough."""
+    limit, expected = request.budget.tokens, learned.expected.tokens
+    if limit is None or expected <= limit:
+        return ""
+    enough = round_up(max(learned.high.tokens, 1.2 * expected))
+    return (
+        "The estimate is above that limit: no model is called beyond it, and the answer lists what is missing. "
+        f"Probably enough: {raise_limit.format(tokens=int(enough))}."
+    )
 
 
 def _last_estimate(past: Sequence[PastRun]) -> str:

@@ -158,7 +158,7 @@ def gaps(plan: Plan, outcomes: Mapping[str, Outcome], filled: Collection[str] = 
         if outcome.ok or task.id in filled:
             continue
         held_up = [id for id in dependents.get(task.id, ()) if outcomes[id].status == "skipped"]
-        went_on = [id for id in dependents.get(task.id, ()) if outcomes[id].status != "skipped"]
+        went_on = [id for id in dependents.get(task.id, ()) if outcomes[id].ok]
         impact = [f"Not met: {task.success_criterion.strip().rstrip('.')}."]
         if held_up:
             impact.append(f"Skipped because of it: {', '.join(held_up)}.")

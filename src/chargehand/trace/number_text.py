@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import ceil, floor, log10
 
 # From this factor on, a run is reported as faster than its calls one after the other.
-LEAST_SPEEDUP = 1.1
+LEAST_SPEEDUP = 1.2
 
 
 def duration(seconds: float) -> str:
@@ -50,6 +51,14 @@ def short(text: str, most: int) -> str:
     """The text on one line of at most `most` characters."""
     line = " ".join(text[: most * 4].split())
     return line if len(line) <= most and len(text) <= most * 4 else line[: max(most - 1, 0)].rstrip() + "…"
+
+
+def round_up(number: float) -> float:
+    """The number rounded up to two digits that are not zero: 9,822 -> 9,900, 0.0123 -> 0.013."""
+    if number <= 0:
+        return 0
+    digits = 1 - floor(log10(number))
+    return round(ceil(round(number * 10**digits, 6)) / 10**digits, max(digits, 0))
 
 
 def share(part: int, whole: int) -> str:

@@ -48,7 +48,8 @@ def learn(by_plan: Figures, past: Sequence[PastRun]) -> Learned:
 
 def _ratio(run: PastRun, name: str) -> float | None:
     guessed, used = getattr(run.by_plan, name), getattr(run.used, name)
-    return used / guessed if guessed and used is not None else None
+    # A run that used nothing, because its model failed or all was reused, says nothing about others.
+    return used / guessed if guessed and used else None
 
 
 def _median(ratios: Sequence[float]) -> float:

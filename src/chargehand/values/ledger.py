@@ -8,6 +8,7 @@ twice: the worker writes it, and the synthesizer reads it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 from math import inf
 from typing import NamedTuple
@@ -183,10 +184,10 @@ class Ledger:
                 most = account.tokens_left(in_flight=False)
                 if most is not None and need <= most - held and account.reserved_tokens:
                     return Wait()
-                limit = account.limit.tokens or 0
+                parts = _parts_of(account.spent_tokens, account.reserved_tokens, held, "{:,}".format)
                 return Deny(
-                    f"{account.name}'s budget of {limit:,} tokens has {max(left - held, 0):,} left and this call needs "
-                    f"about {need:,}"
+                    f"{account.name}'s budget of {account.limit.tokens:,} tokens has {max(left - held, 0):,} left"
+                    f"{parts} and this call needs about {need:,}"
                 )
         if wish.usd_per_token is None:
             if (limited := next((each for each in accounts if each.limit.usd is not None), None)) is not None:
@@ -216,8 +217,10 @@ class Ledger:
             most = self._usd_left(account, wish, in_flight=False)
             if most is not None and need <= most and account.reserved_usd:
                 return Wait()
+            held = self.held_back_usd if account is self._run and not wish.held else 0.0
+            parts = _parts_of(account.spent_usd, account.reserved_usd, held, "{:.4f}".format)
             return Deny(
-                f"{account.name}'s budget of {account.limit.usd} USD has {max(left, 0):.4f} left and this call "
+                f"{account.name}'s budget of {account.limit.usd} USD has {max(left, 0):.4f} left{parts} and this call "
                 f"needs about {need:.4f}"
             )
         reservation = Reservation(wish.key, wish.task, wish.input_tokens, cap, usd, wish.echo, cap * again)
@@ -269,6 +272,13 @@ class Ledger:
         if task is None or not self._tasks:
             return (self._run,)
         return (self._run, *(self._tasks[name] for name in TaskPath.parse(task).wholes if name in self._tasks))
+
+
+def _parts_of(spent: float, reserved: float, held: float, show: Callable[[float], str]) -> str:
+    """What is not left of a limit, part by part; nothing for a limit of which all is left."""
+    parts = {"used": spent, "set aside for calls in flight": reserved, "kept for the answer": held}
+    said = ", ".join(f"{show(amount)} {what}" for what, amount in parts.items() if amount)
+    return f" ({said})" if said else ""
 
 
 @plain_class()

@@ -11,6 +11,8 @@ from chargehand.trace.number_text import several
 from chargehand.values.plan import Plan
 from chargehand.values.request import Request
 
+# `review` has no option for it.
+_RAISE_LIMIT = "tokens = {tokens} under [budget] in chargehand.toml; to read less, use --diff or a smaller PATH"
 _RATED = " The scorer is asked once more for each thing found."
 
 
@@ -28,5 +30,5 @@ def preview_cost(plan: Plan, door: Supervisor, readings: ReadingPlan) -> str:
         return f"{files}{known}: one call, for the summary."
     writer, judge = settings.model_for("synthesizer").model, settings.model_for("judge").model
     past = door.home.past_runs(door.team.name, settings.models_key)
-    estimate = preview(own, door.team, roster(door.team, settings), writer, asked, None, judge, past)
+    estimate = preview(own, door.team, roster(door.team, settings), writer, asked, None, judge, past, _RAISE_LIMIT)
     return f"{files}{known}. {estimate}{'' if past else _RATED}"
