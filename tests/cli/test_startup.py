@@ -60,12 +60,14 @@ def test_a_short_command_loads_only_what_it_needs(command: str, folder: Path) ->
     assert len(loaded) <= most
 
 
-def test_a_review_without_a_model_loads_nothing_that_asks_one(folder: Path) -> None:
+def test_a_review_without_a_model_loads_nothing_that_asks_one(tmp_path: Path) -> None:
     """Its answer is a list that code makes from the results of several tasks."""
-    (folder / "a.py").write_text("def f(x=[]):\n    return eval(x)\n")
-    env = {**prepare(folder), "PYTHONPATH": str(ROOT / "src")}
+    (tmp_path / "a.py").write_text("def f(x=[]):\n    return eval(x)\n")
+    env = {**prepare(tmp_path), "PYTHONPATH": str(ROOT / "src")}
     code = LOADED.format(args=["review", "a.py"])
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
     loaded = set(done.stderr.splitlines()[-1].split())
     assert "chargehand.synthesizer.synthesis_flow" in loaded
     parts = ("writer", "critic", "contradictions_by_model", "select", "rate_findings", "quoted_results")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import chargehand
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.testing import run_virtual
 
 ROOT = Path(chargehand.__file__).parent
@@ -119,7 +119,7 @@ def test_nothing_is_done_in_the_order_of_a_set(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_task_group_is_used_that_cancels_in_the_order_of_a_set(path: Path) -> None:
-    """What goes on at the same time is started and cancelled by `abreast`."""
+    """What goes on at the same time is started and cancelled by `run_parallel`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [
         node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "TaskGroup"
@@ -150,7 +150,7 @@ def test_work_side_by_side_is_cancelled_in_the_order_it_was_started(failing: boo
     async def main() -> None:
         with pytest.raises(ExceptionGroup if failing else TimeoutError):
             async with asyncio.timeout(5):
-                await abreast(work(number) for number in range(200))
+                await run_parallel(work(number) for number in range(200))
 
     run_virtual(main())
     assert ended == [number for number in range(200) if not (failing and number == 60)]
@@ -168,7 +168,7 @@ def test_work_cut_short_while_it_is_started_leaves_nothing_behind() -> None:
 
     async def main() -> None:
         with pytest.raises(ExceptionGroup):
-            await abreast(work(number) for number in range(1_000))
+            await run_parallel(work(number) for number in range(1_000))
 
     run_virtual(main())
     assert len(begun) < 1_000

@@ -9,7 +9,7 @@ from chargehand import Team, Worker
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import make_plan
-from chargehand.planner.planned import Planned
+from chargehand.planner.planning_result import Planned
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall

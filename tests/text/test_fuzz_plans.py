@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chargehand.errors import InvalidPlan
-from chargehand.record.event_body import pack
+from chargehand.record.event_json import pack
 from chargehand.text.json_repair import read_object
 from chargehand.text.plan_json import parse, with_valid_ids
 from tests.counts import count

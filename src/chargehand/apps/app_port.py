@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
-from chargehand.runs.existing_runs import OnSession, OpenRecord
+from chargehand.runs.continue_runs import OnSession, OpenRecord
 from chargehand.synthesizer import OnDraft
 from chargehand.values.report import Report
 

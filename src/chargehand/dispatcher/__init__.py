@@ -28,7 +28,7 @@ from chargehand.dispatcher.pool import Pools
 from chargehand.dispatcher.task_attempts import Rungs, TaskAttempts
 from chargehand.dispatcher.time_limits import TimeLimits, stopped_by_person
 from chargehand.engine.port import StepEngine
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.events import TaskReady
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
@@ -103,7 +103,7 @@ class _Dispatch:
     async def run(self) -> dict[str, Head]:
         self.unfinished = len(self.plan.tasks)
         self.over = {task.id: asyncio.Event() for task in self.plan.tasks}
-        await abreast((self._settle(task) for task in self.plan.tasks), alone_inline=False)
+        await run_parallel((self._settle(task) for task in self.plan.tasks), alone_inline=False)
         return {task.id: self.heads[task.id] for task in self.plan.tasks}
 
     async def _settle(self, task: Task) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import Any, NamedTuple, TypeVar, assert_never
 
-from chargehand.dispatcher.attempt_ticket import Attempt
 from chargehand.dispatcher.available_workers import AvailableWorkers
 from chargehand.dispatcher.recovery import (
     Ask,
@@ -28,6 +27,7 @@ from chargehand.dispatcher.recovery import (
     recover,
 )
 from chargehand.dispatcher.time_limits import TimeLimits
+from chargehand.dispatcher.try_task import Attempt
 from chargehand.engine.port import StepEngine
 from chargehand.limits import Ticket
 from chargehand.values.base import JSON

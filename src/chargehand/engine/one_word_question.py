@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from chargehand.engine.port import Engine
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.values.effect import usage_of
 from chargehand.values.lazy_regex import lazy_regex
@@ -69,7 +69,7 @@ class OneWordJudge:
             if said is not None:
                 odds[number] = said
 
-        await abreast(one(number, case) for number, (case, _) in enumerate(known))
+        await run_parallel(one(number, case) for number, (case, _) in enumerate(known))
         return separating_odds([(odds[number], known[number][1]) for number in sorted(odds)])
 
     async def odds(self, case: str, key: str, *, keeps: bool = False) -> float | None:

@@ -21,7 +21,7 @@ from chargehand.evaluation.suite import Placed
 from chargehand.events import Event, ModelReplied
 from chargehand.models.resolve import Models
 from chargehand.planner.draft import make_plan
-from chargehand.planner.planned import Planned
+from chargehand.planner.planning_result import Planned
 from chargehand.planner.route import route
 from chargehand.record.memory_journal import MemoryJournal
 from chargehand.runs.make_steps import RunJob

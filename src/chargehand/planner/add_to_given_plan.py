@@ -19,7 +19,7 @@ from chargehand.events import PlanDrafted
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import PLAN_SCHEMA, TASKS_ACCEPTED, ask_for_plan
 from chargehand.planner.extend import MOST_TASKS, read_more, rename_task, room_for
-from chargehand.planner.planned import Planned, Unplanned
+from chargehand.planner.planning_result import Planned, Unplanned
 from chargehand.planner.worker_list import describe_workers
 from chargehand.team import Team
 from chargehand.text.json_repair import read_object

@@ -12,7 +12,7 @@ from chargehand.engine.port import Engine
 from chargehand.events import PlanDrafted, PlanRejected
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.numbered_plan import number_tasks
-from chargehand.planner.planned import Planned, Unplanned
+from chargehand.planner.planning_result import Planned, Unplanned
 from chargehand.planner.worker_list import describe_workers
 from chargehand.team import Team
 from chargehand.text.json_repair import read_object

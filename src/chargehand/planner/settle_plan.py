@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from chargehand.engine.deadline import in_time
 from chargehand.engine.people import edited_plan, question_about_plan, verdict
 from chargehand.engine.port import Engine
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.events import PlanApproved, PlanDrafted, Warned
 from chargehand.models.supervisor_models import SupervisorModel, SupervisorModels
-from chargehand.planner.planned import Planned, Unplanned
+from chargehand.planner.planning_result import Planned, Unplanned
 from chargehand.planner.preview import ceiling_of, preview
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
@@ -182,7 +182,7 @@ async def _assign_workers(
         chosen = await route(about, whole_team, engine, model, key, used, task.instruction)
         found[task.id] = chosen.primary
 
-    await abreast(assign(task) for task in plan.tasks if not task.worker)
+    await run_parallel(assign(task) for task in plan.tasks if not task.worker)
     tasks = [task if task.worker else task.model_copy(update={"worker": found[task.id]}) for task in plan.tasks]
     return plan.model_copy(update={"tasks": tuple(tasks)})
 

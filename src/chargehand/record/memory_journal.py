@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chargehand.errors import OwnershipLost, StorageError
 from chargehand.events import Event, read_body
-from chargehand.record.event_body import pack, unpack
+from chargehand.record.event_json import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chargehand.errors import JournalTooNew, OwnershipLost, RunNotFound, StorageError
 from chargehand.events import Event, read_body
-from chargehand.record.event_body import pack, unpack
+from chargehand.record.event_json import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_file

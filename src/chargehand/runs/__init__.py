@@ -1,7 +1,7 @@
 """How a run goes from a request, or from its record, to a report.
 
     supervisor.py           `Supervisor`, the Python interface: starts a run, plans without running
-    existing_runs.py        `RunLife`, which `Supervisor` extends: resume, rerun, fork
+    continue_runs.py        `RunLife`, which `Supervisor` extends: resume, rerun, fork
     recorded_runs.py        `RecordedRuns`, which `RunLife` extends: report, answer, cancel, steer, pause, top up
     check_request.py        whether the team may do what is asked, and what is wrong with a given plan
     shared_models.py        the clients of models that runs under way share

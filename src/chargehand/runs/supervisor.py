@@ -21,11 +21,11 @@ from chargehand.events import Event
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import material_warnings
-from chargehand.planner.planned import Unplanned
+from chargehand.planner.planning_result import Unplanned
 from chargehand.planner.settle_plan import plan_or_route
 from chargehand.runs.check_request import check_plan, positive, team_for
+from chargehand.runs.continue_runs import OnSession, OpenRecord, RunLife
 from chargehand.runs.event_loop import run_in_loop, wait_to_begin
-from chargehand.runs.existing_runs import OnSession, OpenRecord, RunLife
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.runs.roster import supervisor_model

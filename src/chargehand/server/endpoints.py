@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 from starlette.responses import Response
 
 from chargehand.runs.send_order import SentOrder
-from chargehand.server import change_runs, order_runs, read_runs
+from chargehand.server import change_runs, read_runs, steer_runs
 from chargehand.server.begin_runs import PlanRequest, ReviewRequest, StartRun
 from chargehand.server.change_runs import AnswerQuestion, CheckRequest, ForkRun, Nothing, RerunRun, ResumeRun
 from chargehand.server.checked_input import Input
 from chargehand.server.http_calls import Call
-from chargehand.server.order_runs import RestartTask, StopTask, TellTask
 from chargehand.server.read_runs import DiffQuery, EventsQuery, StateQuery, TraceQuery
 from chargehand.server.run_list import RunsQuery
+from chargehand.server.steer_runs import RestartTask, StopTask, TellTask
 from chargehand.values.report import Report
 from chargehand.values.run_diff import RunDiff
 
@@ -183,20 +183,20 @@ ENDPOINTS: tuple[Operation, ...] = (
     Operation(
         "POST", "/runs/{run}/cancel", change_runs.cancel_run, Success(_OBJECT), body=Nothing, problems=(404, 409)
     ),
-    Operation("POST", "/runs/{run}/pause", order_runs.pause_run, _ORDERED, body=Nothing, problems=(404, 409)),
+    Operation("POST", "/runs/{run}/pause", steer_runs.pause_run, _ORDERED, body=Nothing, problems=(404, 409)),
     Operation(
-        "POST", "/runs/{run}/tasks/{task:path}/stop", order_runs.stop_task, _ORDERED, body=StopTask, problems=(404, 409)
+        "POST", "/runs/{run}/tasks/{task:path}/stop", steer_runs.stop_task, _ORDERED, body=StopTask, problems=(404, 409)
     ),
     Operation(
         "POST",
         "/runs/{run}/tasks/{task:path}/restart",
-        order_runs.restart_task,
+        steer_runs.restart_task,
         _ORDERED,
         body=RestartTask,
         problems=(404, 409, 429),
     ),
     Operation(
-        "POST", "/runs/{run}/tasks/{task:path}/tell", order_runs.tell_task, _ORDERED, body=TellTask, problems=(404, 409)
+        "POST", "/runs/{run}/tasks/{task:path}/tell", steer_runs.tell_task, _ORDERED, body=TellTask, problems=(404, 409)
     ),
     Operation("POST", "/plan", change_runs.make_plan, Success(_OBJECT), body=PlanRequest),
     Operation("POST", "/check", change_runs.check_plan, Success(_CHECKED), body=CheckRequest),

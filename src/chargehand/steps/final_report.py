@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from chargehand.engine.port import Engine
 from chargehand.events import ContradictionFound, GapFound
-from chargehand.planner.planned import Unplanned
+from chargehand.planner.planning_result import Unplanned
 from chargehand.planner.settle_plan import Rejected
 from chargehand.synthesizer import Synthesis
 from chargehand.synthesizer.synthesis import keeps_open

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any, Final, cast
 
 from chargehand.engine.consult import consult
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.synthesizer.group_contradictions import Pair, Ruling, Rulings, Same
 from chargehand.synthesizer.one_word_judge import PairJudge
 from chargehand.synthesizer.prompt import clean, section
@@ -159,7 +159,7 @@ class _Judging:
             if (why := await self._ask_group(number, group)) is not None:
                 unread[number] = why
 
-        await abreast(one(number, group) for number, group in enumerate(asked, 1))
+        await run_parallel(one(number, group) for number, group in enumerate(asked, 1))
         if asked:
             left_open = [pair for pair in self._known if self._rulings.get(pair) is None]
             self._rulings.update(dict.fromkeys(left_open, Ruling("unclear", NOT_DECIDED)))
@@ -212,7 +212,7 @@ class _Judging:
                 await self._keep(pair, Ruling("unclear", ONE_WORD), f"{key}{number}")
 
         chosen = pairs[:MOST_PAIRS]
-        await abreast(one_pair(number, pair) for number, pair in enumerate(chosen, 1))
+        await run_parallel(one_pair(number, pair) for number, pair in enumerate(chosen, 1))
         failed = (f"{len(unread)} pairs of statements were not compared: the judge gave no answer.",) if unread else ()
         return (*failed, *_not_near(len(pairs), len(chosen)))
 
@@ -243,7 +243,7 @@ class _Judging:
             if is_known or not (ruling.is_compatible or ruling.verdict == "both"):
                 await self._keep(pair, ruling, key)
 
-        await abreast(one_pair(number, pair) for number, pair in enumerate(chosen, 1))
+        await run_parallel(one_pair(number, pair) for number, pair in enumerate(chosen, 1))
         return _not_near(len(pairs), len(chosen))
 
     async def _ask_pair(self, pair: Pair, key: str) -> Ruling:

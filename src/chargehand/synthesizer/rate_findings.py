@@ -16,7 +16,7 @@ from typing import Any
 
 from chargehand.engine.consult import consult
 from chargehand.engine.port import Engine
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.synthesizer.code_excerpts import Exhibits
 from chargehand.synthesizer.prompt import clean, section, weight
@@ -76,7 +76,7 @@ async def rate(
         if score is not None:
             scores[place] = score
 
-    await abreast(one(place) for place in chosen)
+    await run_parallel(one(place) for place in chosen)
     rated = tuple(
         finding.model_copy(update={"confidence": _weigh_rating(finding, scores[place])}) if place in scores else finding
         for place, finding in enumerate(findings)

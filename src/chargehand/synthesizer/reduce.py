@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from chargehand.engine.consult import TIMES
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.synthesizer import prompt
 from chargehand.synthesizer.check_citations import provenance_of
 from chargehand.synthesizer.merge_duplicates import merge_claims
@@ -99,7 +99,7 @@ class Reduction:
             # From level 2 on a node that is alone has its size already.
             made[number] = group[0] if level > 1 and len(group) == 1 else await self._node(level, number, group)
 
-        await abreast(one(number, group) for number, group in enumerate(groups, 1))
+        await run_parallel(one(number, group) for number, group in enumerate(groups, 1))
         return [made[number] for number in sorted(made)]
 
     async def _node(self, level: int, number: int, group: Sequence[SummaryNode]) -> SummaryNode:

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from chargehand.engine.port import Engine
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.events import Warned
 from chargehand.models.model_size import is_small, is_small_open
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
@@ -445,7 +445,7 @@ class _Attempt:
         async def use(number: int, request: ToolRequest) -> None:
             results[number] = await self.tools.call(request, f"{self.calls}.{number}")
 
-        await abreast(use(number, request) for number, request in enumerate(requests, 1))
+        await run_parallel(use(number, request) for number, request in enumerate(requests, 1))
         ordered = [results[number] for number in range(1, len(requests) + 1)]
         for request, result in zip(requests, ordered, strict=True):
             if result.error is not None and result.error.kind == "in_doubt":

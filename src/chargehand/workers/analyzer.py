@@ -9,7 +9,7 @@ from typing import Any, cast
 from pydantic_core import ValidationError
 
 from chargehand.engine.port import Engine
-from chargehand.engine.side_by_side import abreast
+from chargehand.engine.run_parallel import run_parallel
 from chargehand.trace.number_text import several
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.effect import Analysis, AnalysisResult
@@ -87,7 +87,7 @@ class AnalyzerWorker:
             )
             results[number] = await engine.perform(assignment.key("analysis", number + 1), effect)
 
-        await abreast(look(number, analyzer) for number, analyzer in enumerate(chosen))
+        await run_parallel(look(number, analyzer) for number, analyzer in enumerate(chosen))
         # They run in parallel: together they took as long as the slowest of them.
         longest = Usage(
             seconds=max((each.seconds for each in results), default=0.0),

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from chargehand.engine.local.prompt_beginnings import PromptBeginnings
+from chargehand.engine.local.prompt_cache_order import PromptBeginnings
 from chargehand.engine.local.quota_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.sending import UNANSWERED, Begin, OnText, Sender

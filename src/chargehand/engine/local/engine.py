@@ -26,7 +26,7 @@ from chargehand.engine.local.clock import LocalClock
 from chargehand.engine.local.effect_record import EffectRecord
 from chargehand.engine.local.handlers import AnalysisHandler, Handlers, ModelHandler, ProgramHandler, ToolHandler
 from chargehand.engine.local.orders import LocalOrders
-from chargehand.engine.local.prompt_beginnings import PromptBeginnings
+from chargehand.engine.local.prompt_cache_order import PromptBeginnings
 from chargehand.engine.local.questions import Inquiries
 from chargehand.engine.local.quota_waits import ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site

@@ -18,7 +18,7 @@ from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.sending import Sender
 from chargehand.engine.local.shared_ledger import LocalBudget
 from chargehand.engine.local.slots import Slots
-from chargehand.engine.local.words_to_workers import WordsToWorkers
+from chargehand.engine.local.tell_workers import WordsToWorkers
 from chargehand.events import Control, EventBody, TaskEnded
 from chargehand.record.mailbox import Mailbox, UnreadableOrder
 from chargehand.record.replay import Replay

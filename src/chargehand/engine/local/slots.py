@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import field
 
-from chargehand.engine.local.prompt_beginnings import FirstCall
+from chargehand.engine.local.prompt_cache_order import FirstCall
 from chargehand.limits import Gate
 from chargehand.values.plain_class import plain_class
 

@@ -18,7 +18,7 @@ from uuid import uuid4
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.errors import OwnershipLost, StorageError
 from chargehand.events import Event, read_body
-from chargehand.record.event_body import pack, unpack
+from chargehand.record.event_json import pack, unpack
 from chargehand.record.journal import check_order, next_epoch
 from chargehand.record.storage_errors import damage_error
 

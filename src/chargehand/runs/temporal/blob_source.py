@@ -23,7 +23,7 @@ from chargehand.engine.temporal.blob_journal import BlobJournal, Commit, read_co
 from chargehand.engine.temporal.blob_store import BlobStore
 from chargehand.engine.temporal.step_order import RUN
 from chargehand.events import Event, PlanApproved, RunEnded, RunStarted, read_body
-from chargehand.record.event_body import unpack
+from chargehand.record.event_json import unpack
 from chargehand.record.replay import Replay, replay
 from chargehand.record.storage_errors import damage_error
 

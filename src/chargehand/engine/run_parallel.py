@@ -16,7 +16,7 @@ STARTED_AT_ONCE = 64
 _Work = Coroutine[Any, Any, None]
 
 
-async def abreast(works: Iterable[_Work], *, alone_inline: bool = True) -> None:
+async def run_parallel(works: Iterable[_Work], *, alone_inline: bool = True) -> None:
     """Returns when all are done; when one fails the others are cancelled, and an ExceptionGroup is raised.
 
     A piece of work that is the only one is awaited here, without a task of its own, unless `alone_inline` is False.
