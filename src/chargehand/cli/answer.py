@@ -50,7 +50,9 @@ def answer(
     out.say(f"The answer to {question} is recorded in {name}.")
     for line in describe_questions(name, left):
         out.say(line)
-    if supervisor.source.owner(name) is not None:
+    # A run on Temporal continues there, and can be followed from anywhere.
+    is_elsewhere = supervisor.source.owner(name) is not None
+    if is_elsewhere and not (then_resume and not supervisor.home.has(name)):
         return None
     if then_resume:
         from chargehand.cli.resume import resume

@@ -28,9 +28,9 @@ def report_so_far(source: RunSource, state: Replay) -> Report:
             return unfinished_report(state, "paused", is_owned=is_owned)
         if state.waits.run_waits:
             return unfinished_report(state, "waiting", is_owned=is_owned)
-        if is_owned:
-            return unfinished_report(state, "running", is_owned=True)
-        return unfinished_report(state, "waiting" if state.open_questions() else "interrupted")
+        if state.open_questions() and not (is_owned and state.intents):
+            return unfinished_report(state, "waiting", is_owned=is_owned)
+        return unfinished_report(state, "running" if is_owned else "interrupted", is_owned=is_owned)
 
 
 def final_report(state: Replay) -> Report:
@@ -85,7 +85,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
         status=now,
-        answer=f"{_words(state, now)} {far}.{_next(state, now)}"
+        answer=f"{_words(state, now)} {far}.{_next(state, now, is_owned=is_owned)}"
         if state.seq
         else _NOTHING_RUNNING
         if now == "running"
@@ -114,13 +114,17 @@ def _words(state: Replay, status: RunStatus) -> str:
     return f"Waiting for {wait['provider']} until {moment(wait['until'])}{people}"
 
 
-def _next(state: Replay, status: RunStatus) -> str:
-    """How to continue, as commands."""
+def _next(state: Replay, status: RunStatus, *, is_owned: bool) -> str:
+    """How to continue, as commands. A process that has the run goes on by itself when its questions are answered."""
+    if status == "running":
+        return f" Follow it with: chargehand show {state.run} --watch"
     asked = [question["id"] for question in state.open_questions().values()] if status == "waiting" else []
     commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
     if len(asked) > _MOST_COMMANDS:
         commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
-    return " Continue with: " + ", then ".join([*commands, f"chargehand resume {state.run}"])
+    if not (is_owned and asked):
+        commands.append(f"chargehand resume {state.run}")
+    return " Continue with: " + ", then ".join(commands)
 
 
 _MOST_COMMANDS = 5

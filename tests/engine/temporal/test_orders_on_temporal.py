@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -132,6 +133,7 @@ def test_a_task_is_stopped_and_a_worker_is_told_something(server: Server, tmp_pa
         assert [ends[each].status for each in "abc"] == ["done", "skipped", "failed"]
         assert ends["c"].error is not None
         assert (ends["c"].error.kind, "Not needed." in ends["c"].summary) == ("cancelled", True)
+        assert ends["c"].usage.seconds > 0, "the call that was broken off counts until then"
         assert texts(flow.calls(task="a")[1:]).count("Use metres.") == 1
         assert set(run.verdicts()) == {
             ("stop", "accepted"),
@@ -233,6 +235,25 @@ def test_the_first_answer_of_a_person_counts(server: Server, tmp_path: Path) -> 
         assert "Yes, do it." in other.err
         gates.open("c")
         assert by_task(await run.fleet.report(run.run))["b"].output == "Yes, do it."
+
+    play(server, tmp_path, flow, act)
+
+
+def test_an_answer_with_resume_follows_the_run_to_its_end(server: Server, tmp_path: Path) -> None:
+    """Before that, `show` says for whom the run waits, and how to answer; the answer is all that it needs."""
+    team = Team([Worker("clerk", "Does clerical work"), Worker("boss", "Decides", kind="human")])
+    plan = tasks(task("a"), task("b", "a", worker="boss"))
+    flow = Flow(works, plan, team, {"ask": True}, seconds=0.01)
+
+    async def act(run: Ordered) -> None:
+        assert (await run.fleet.report(run.run)).status == "waiting"
+        asked = next(e.data["question"]["id"] for e in run.fleet.events(run.run) if e.kind == "question_asked")
+        shown = json.loads((await run.command("show", "--json")).out)
+        assert shown["status"] == "waiting"
+        assert f"chargehand answer {run.run} {asked}" in shown["answer"]
+        followed = await run.command("answer", asked, "Yes, do it.", "--resume")
+        report = await run.fleet.report(run.run)
+        assert (followed.code, followed.out) == (report.exit_code, f"{report.answer}\n")
 
     play(server, tmp_path, flow, act)
 

@@ -25,6 +25,7 @@ from chargehand.events import Decided, EventBody, PlanApproved
 from chargehand.values.base import JSON
 from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Restart
+from chargehand.values.outcome import Usage
 from chargehand.values.step import Head, StepKind, StepRefs
 
 # The server refuses a workflow with more than 2,000 activities at once, in silence.
@@ -126,8 +127,9 @@ class WorkflowEngine:
                     if refs.task and self._is_over(refs.task):
                         return self._stop(refs)
                     result = await self._carry_out(segment, key, kind, refs)
-        except _BrokenOff:
-            return self._stop(refs)
+        except _BrokenOff as broken_off:
+            head = self._stop(refs)
+            return head.model_copy(update={"usage": Usage(seconds=broken_off.seconds)})
         finally:
             self._queued.discard(key)
         assert result.head is not None
@@ -210,7 +212,7 @@ class WorkflowEngine:
             broken_off = work.cancelled() and (self.overdue or self.orders.stop_reason(refs.task or "@") is not None)
             if refs.task and broken_off:
                 self.budget.settle(segment, spent + (allotment.tokens or 0), cost + (allotment.usd or 0.0))
-                raise _BrokenOff from None
+                raise _BrokenOff(max(self.clock.now() - order.now, 0.0)) from None
             if self.leaving and work.cancelled():
                 self.under_way.pop(key, None)
                 await self.activities.wait_until(lambda: False)
@@ -315,7 +317,14 @@ class WorkflowEngine:
 
 
 class _BrokenOff(Exception):
-    """The step was stopped because a person stopped its task, or the run's time is over."""
+    """The step was stopped because a person stopped its task, or the run's time is over.
+
+    `seconds` is how long it had taken by then.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
 
 
 def _written_tokens(result: StepResult) -> int:
