@@ -9,7 +9,7 @@ import pytest
 from chargehand.record.home import Home
 from chargehand.record.index import Lesson
 from chargehand.values.estimate import Figures, PastRun, learn
-from tests.cli.terminal import Shell, plan, planned, task
+from tests.cli.terminal import Shell, plan, planned, slow, task
 
 BY_PLAN = Figures(20, 50_000, 100.0, 0.50)
 
@@ -33,6 +33,11 @@ def test_past_runs_give_a_low_an_expected_and_a_high_figure() -> None:
     assert (low.seconds, expected.seconds, high.seconds) == pytest.approx((20, 30, 50))
     assert expected.calls == pytest.approx(6)
     assert expected.usd == pytest.approx(0.25)
+
+
+def test_of_two_runs_the_middle_is_expected() -> None:
+    """Halfway between them."""
+    assert learn(BY_PLAN, past(0.5, 0.2)).expected.tokens == pytest.approx(17_500)
 
 
 def test_a_run_that_used_nothing_teaches_nothing() -> None:
@@ -86,3 +91,22 @@ def test_a_run_that_took_results_over_teaches_nothing(shell: Shell) -> None:
     shell.write("plan.json", plan(task("t1", worker="nobody")))
     shell("run", "--plan", "plan.json", "--model", model)
     assert "from 1 earlier run " in shell("plan", "x", "--model", model).err
+
+
+def test_a_run_that_reached_its_budget_teaches_nothing(shell: Shell) -> None:
+    """Not when it was cut, and not when it is continued: it does not show what an uncut run takes."""
+    model = shell.script()
+    shell.write("plan.json", plan(task("t1"), task("t2", budget={"tokens": 10})))
+    cut = shell("run", "--plan", "plan.json", "--model", model, "--json").json
+    assert [each["status"] for each in cut["outcomes"]] == ["done", "failed"]
+    shell("resume", "last", "--tokens", "50000")
+    assert "Estimated: " in shell("plan", "x", "--model", model).err
+
+
+def test_a_run_that_reached_its_deadline_teaches_nothing(shell: Shell) -> None:
+    """The tokens of its broken-off call are those that were reserved."""
+    model = shell.script(slow(task="t2"))
+    shell.write("plan.json", plan(task("t1"), task("t2")))
+    cut = shell("run", "--plan", "plan.json", "--model", model, "--deadline", "1", "--json").json
+    assert cut["status"] == "partial"
+    assert "Estimated: " in shell("plan", "x", "--model", model).err

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 
 # How often the owner of a run looks for orders to it.
 ORDERS_POLL_S = 0.5
+# Errors of tasks that a limit or a person ended.
+_CUT = frozenset({"budget", "deadline", "cancelled"})
 
 
 class Session:
@@ -179,7 +181,7 @@ class Session:
             if report is None:
                 return None
             report = add_spent(report, engine.spent)
-            if earlier is None and job.prior is None and job.fork is None:
+            if earlier is None and job.prior is None and job.fork is None and not _was_cut(steps, report, engine.spent):
                 self._by_plan = _estimate(steps, report)
             engine.emit(_end(engine, report))
         return report
@@ -397,6 +399,13 @@ def _estimate(steps: RunSteps, report: Report) -> Figures | None:
         return None
     writer, judge = models["synthesizer"].model, models["judge"].model
     return estimate_by_plan(plan, team, steps.roster, writer, steps.request, judge)
+
+
+def _was_cut(steps: RunSteps, report: Report, spent: Spent) -> bool:
+    """Whether a limit or a person ended a part of the run, or a call was broken off, which counts as reserved."""
+    limit, kinds = steps.request.deadline_s, {each.error.kind for each in report.outcomes if each.error is not None}
+    late = limit is not None and report.timing.wall_s >= limit
+    return late or spent.lost.calls > 0 or not kinds.isdisjoint(_CUT)
 
 
 def _figures_of(report: Report) -> Figures:

@@ -54,4 +54,5 @@ def _ratio(run: PastRun, name: str) -> float | None:
 
 def _median(ratios: Sequence[float]) -> float:
     # `statistics.median` is not used: its import takes longer than a small run takes to plan.
-    return sorted(ratios)[len(ratios) // 2]
+    ordered, half = sorted(ratios), len(ratios) // 2
+    return ordered[half] if len(ratios) % 2 else (ordered[half - 1] + ordered[half]) / 2
