@@ -206,6 +206,17 @@ def test_for_a_task_that_a_person_stopped_a_restart_is_offered() -> None:
     assert both == ["chargehand resume r --retry-failed", "chargehand steer r t1 --restart"]
 
 
+def test_an_answer_in_a_file_ends_with_what_is_missing(shell: Shell) -> None:
+    """With -q nothing else says it. A complete answer is written as it is, and stdout has the answer alone."""
+    got = shell("run", "Say it", "--model", shell.script(failing("t2")), "-q", "-o", "out.md")
+    assert (got.code, got.out, got.err) == (3, "", "")
+    written = (shell.folder / "out.md").read_text()
+    assert written.startswith(f"{ANSWER}\n## What is missing\n\n- t2: failed: ")
+    assert shell("resume", "last").out == ANSWER
+    shell("run", "Say it", "--model", shell.script(), "-o", "out.md")
+    assert (shell.folder / "out.md").read_text() == ANSWER
+
+
 def test_a_run_without_a_plan_is_offered_another_try(shell: Shell) -> None:
     """A plain `resume` says that it tried nothing; so does that of a complete run."""
     down = {"when": {"role": "planner"}, "reply": {"error": {"status": 400, "message": "Not now."}}}
@@ -222,6 +233,10 @@ def test_a_run_without_a_plan_is_offered_another_try(shell: Shell) -> None:
     got = shell("resume", "last")
     assert (got.code, got.out, f"{run} has already ended (complete)." in got.err) == (0, ANSWER, True)
     assert shell("resume", "last", "-q").err == ""
+    before = shell("show", "last", "--json").json["usage"]
+    got = shell("resume", "last", "--retry-failed")
+    assert (got.code, got.out, f"{run} has already ended (complete)." in got.err) == (0, ANSWER, True)
+    assert shell("show", "last", "--json").json["usage"] == before
 
 
 def test_a_planner_without_a_valid_plan_is_not_asked_again() -> None:

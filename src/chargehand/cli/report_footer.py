@@ -96,6 +96,12 @@ def details(report: ReportData) -> list[tuple[str, str]]:
     return found
 
 
+def missing_section(report: ReportData) -> str:
+    """The end of an answer in a file: the gaps that it does not state itself. Its reader may see no terminal."""
+    gaps = [" ".join(_gap(gap).split()) for gap in report["gaps"] if gap["reason"] not in report["answer"]]
+    return "\n## What is missing\n\n" + "".join(f"- {gap}\n" for gap in gaps) if gaps else ""
+
+
 def documents(report: ReportData) -> list[tuple[str, str]]:
     """The paths of the documents that the run wrote; if there are many, their folder."""
     found = source().documents(report["run"])

@@ -81,7 +81,7 @@ def output_options(command: F) -> F:
         type=click.Path(path_type=Path),
         callback=_none_for_stdout,
         metavar="FILE",
-        help="Write to FILE, not to stdout; `-` is stdout.",
+        help="Write to FILE, not to stdout; `-` is stdout. What is missing is at the end of an answer there.",
     )(command)
 
 

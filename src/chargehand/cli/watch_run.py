@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from chargehand.cli.progress_lines import Lines, Progress
-from chargehand.cli.report_footer import print_footer
+from chargehand.cli.report_footer import missing_section, print_footer
 from chargehand.cli.screen import Screen, write, write_file
 from chargehand.cli.shared_options import screen
 from chargehand.cli.signals import Signals, Stopped
@@ -146,7 +146,8 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
     """Write the answer once, to stdout or the file, and everything else to stderr."""
     text = _text(report, screen, as_json=as_json, as_data=as_data)
     if text is not None and output is not None:
-        write_file(output, text)
+        missing = "" if as_json or as_data else missing_section(report.to_json())
+        write_file(output, text + screen.redactor.redact_delivered(missing))
         screen.say_file(f"{'Report' if as_json else 'Answer'} written to ", output, ".")
     elif text is not None and (as_json or as_data):
         write(text)

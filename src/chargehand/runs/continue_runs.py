@@ -36,10 +36,8 @@ from chargehand.values.order import new_order
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from chargehand.values.request import Request
-from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
-    from chargehand.runs.resumed_job import Added
     from chargehand.runs.temporal.all_runs import NotedRun
 
 OnSession = Callable[[Session], None]
@@ -92,7 +90,7 @@ class RunLife(RecordedRuns):
         `tokens`, `usd` and `deadline` are added to what it had, and reopen what ended for lack of them. A paused run is
         continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`.
         """
-        from chargehand.runs.resumed_job import Added, check_begun, job_of  # a new run does not need it
+        from chargehand.runs.resumed_job import Added, check_begun, job_of, stays_ended  # a new run does not need it
 
         positive(tokens=tokens, usd=usd, deadline=deadline)
         run = self.source.find(run)
@@ -103,13 +101,13 @@ class RunLife(RecordedRuns):
             async with (record or partial(open_record, partial(remote_record, run)))():
                 return await resume_run(source, run, added, on_event, self.say)
         state = self.home.state(run)
-        if self._stays_ended(state, added):
+        if stays_ended(state, added, self.home.orders(run)):
             return report_ended(state, self.say)
         if self.home.owner(run) is None:
             check_begun(run, state)
         async with (record or partial(open_record, partial(self.home.open, run)))() as journal:
             state = replay(journal.events(), run)
-            if self._stays_ended(state, added):
+            if stays_ended(state, added, self.home.orders(run)):
                 return report_ended(state, self.say)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
@@ -120,11 +118,6 @@ class RunLife(RecordedRuns):
                 if state.paused:
                     self.home.orders(run).send(new_order("continue", by="resume"))
                 return await self._work(job, models, journal, state, person, on_event, on_draft, on_session, stay)
-
-    def _stays_ended(self, state: Replay, added: Added) -> bool:
-        """Whether a run has ended, and nothing is added to it or ordered of it."""
-        ended = state.status in FINISHED and state.report is not None
-        return ended and not added.reopens and not state.restarts and not self.home.orders(state.run).pending()
 
     async def rerun(
         self,

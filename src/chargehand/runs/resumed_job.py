@@ -17,8 +17,10 @@ from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
 from chargehand.values.key import TaskPath
 from chargehand.values.request import Request
+from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
+    from chargehand.record.mailbox import Mailbox
     from chargehand.record.run_source import RunSource
 
 
@@ -70,6 +72,14 @@ def job_of(
         reopen=reopen if added.reopens else None,
         warnings=tuple(warnings),
     )
+
+
+def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:
+    """Whether a run has ended and is not continued: nothing is added or it lacks nothing, and no order waits."""
+    if state.status not in FINISHED or state.report is None or state.restarts:
+        return False
+    lacks_nothing = state.status == "complete" and not reopened_tasks(state, added)
+    return (lacks_nothing or not added.reopens) and not orders.pending()
 
 
 def check_begun(run: str, state: Replay) -> None:

@@ -16,7 +16,7 @@ from chargehand.record.home import Home, new_run_id
 from chargehand.record.replay import Replay
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import report_ended
-from chargehand.runs.resumed_job import Added, reopened_tasks, top_up
+from chargehand.runs.resumed_job import Added, reopened_tasks, stays_ended, top_up
 from chargehand.runs.temporal.all_runs import AllRuns, forget_run, is_running, note_run
 from chargehand.runs.temporal.client import Say, check_size, follow_run, launch, store_start
 from chargehand.runs.temporal.connection import connect, open_store
@@ -24,7 +24,6 @@ from chargehand.runs.temporal.run_workflow import RunStart
 from chargehand.runs.temporal.store_fork import store_fork
 from chargehand.runs.temporal.stored_run import BlobMailbox, read_start
 from chargehand.values.report import Report
-from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -87,8 +86,7 @@ async def resume_run(
     if settings is None or store is None:
         raise UsageError(f"{run} is not a run on Temporal.")
     state = runs.state(run)
-    ended = state.status in FINISHED and state.report is not None
-    if ended and not added.reopens and not state.restarts and not BlobMailbox(store, run, RUN).pending():
+    if stays_ended(state, added, BlobMailbox(store, run, RUN)):
         return report_ended(state, say)
     client = await connect(settings)
     if not await is_running(settings, run):
