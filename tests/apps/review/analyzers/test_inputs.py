@@ -209,3 +209,13 @@ def test_the_reader_keeps_line_numbers(tmp_path: Path) -> None:
 def test_a_scope_needs_no_more_than_root_and_files(tmp_path: Path) -> None:
     """The rest has defaults: a whole tree, no base, no options."""
     assert Scope(tmp_path, ()) == Scope(tmp_path, (), None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("path", "count"), [("a.json", 1), ("tests/a.json", 0), ("tests/data/names", 0), ("tests/test_a.py", 1)]
+)
+def test_characters_that_turn_text_around_are_wanted_in_the_data_of_tests(
+    tmp_path: Path, path: str, count: int
+) -> None:
+    """Nothing runs it. In the code of a test they hide as much as elsewhere."""
+    assert len(analyzed("leftovers", tmp_path, {path: 'x = "\u202e"\n'}).findings) == count

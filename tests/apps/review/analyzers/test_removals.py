@@ -70,12 +70,21 @@ def test_what_is_taken_out_of_a_function_that_stays_is_reported(tmp_path: Path, 
         OLD.replace("not user.is_admin", "not user.is_admin and not user.is_owner"),
         OLD.replace("def close(user, account):", "def close(user, account):\n    check(user)"),
         OLD.replace("timeout=5", "limits=LIMITS"),
+        OLD.replace("url, timeout=5", "url, 5"),
         OLD[: OLD.index("def fetch")],
         OLD.replace(
             "    account.closed = True\n    account.save()\n    notify(account)\n", "    store.close(account)\n"
         ).replace(GUARD, ""),
     ],
-    ids=["other words", "another condition", "more", "another argument", "the whole function", "written again"],
+    ids=[
+        "other words",
+        "another condition",
+        "more",
+        "another argument",
+        "by place",
+        "the whole function",
+        "written again",
+    ],
 )
 def test_what_is_changed_or_gone_as_a_whole_is_not(tmp_path: Path, new: str) -> None:
     assert _compared(tmp_path, new).findings == ()

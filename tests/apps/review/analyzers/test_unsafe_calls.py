@@ -65,3 +65,26 @@ def test_a_protection_that_is_switched_off_is_reported(tmp_path: Path, line: str
 @pytest.mark.parametrize("line", SAFE)
 def test_the_same_with_the_protection_on_is_not(tmp_path: Path, line: str) -> None:
     assert analyzed("unsafe-calls", tmp_path, {"a.py": f"{IMPORTS}{line}\n"}).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("head", "severity"),
+    [
+        ("def f(context, verify=True):\n    if not verify:", "info"),
+        ("def f(context, verify):\n    if verify is False:", "info"),
+        ("def f(context, *, insecure=False):\n    if insecure:", "info"),
+        ("def f(context, verify=True):\n    if verify:\n        pass\n    else:", "info"),
+        ("def f(context, verify=False):\n    if not verify:", "warning"),
+        ("def f(context, verify=None):\n    if not verify:", "warning"),
+        ("def f(context, verify=True):\n    if verify:", "warning"),
+        ("def f(context, verify=default()):\n    if not verify:", "warning"),
+        ("def f(context):\n    if not verify:", "warning"),
+        ("def f(context, verify=True):\n    with lock:", "warning"),
+        ("if not verify:\n    if True:", "warning"),
+    ],
+)
+def test_a_protection_that_only_callers_switch_off_is_a_small_finding(tmp_path: Path, head: str, severity: str) -> None:
+    """By a parameter: with the default of the parameter the protection is on."""
+    code = f"{IMPORTS}{head}\n        context.verify_mode = ssl.CERT_NONE\n"
+    (finding,) = analyzed("unsafe-calls", tmp_path, {"a.py": code}).findings
+    assert finding.severity == severity

@@ -85,8 +85,8 @@ def _removed_arguments(path: str, name: str, old: Function, new: Function) -> It
         if len(now) != len(calls):
             continue
         had, have = (Counter(keyword for call in each for keyword in _keywords(call)) for each in (calls, now))
-        if have - had:
-            continue  # another argument may have the same purpose
+        if have - had or _count_by_place(now) > _count_by_place(calls):
+            continue  # another argument may have the same purpose, or the same one is given by its place
         for keyword in sorted(GUARDING & (had - have).keys()):
             message = f"`{_short(called)}` in `{name}` is called without `{keyword}=` now."
             yield Hit("removed:argument", path, now[0].lineno, message)
@@ -157,6 +157,10 @@ def _calls(function: Function) -> dict[str, list[ast.Call]]:
 
 def _keywords(call: ast.Call) -> Iterable[str]:
     return (each.arg for each in call.keywords if each.arg is not None)
+
+
+def _count_by_place(calls: Iterable[ast.Call]) -> int:
+    return sum(len(call.args) for call in calls)
 
 
 def _text(node: ast.AST) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chargehand.apps.review.analyzers.examine import examine_texts
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
+from chargehand.apps.review.analyzers.language_names import language
 from chargehand.apps.review.analyzers.source_files import SourceFile, is_test
 
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -32,7 +33,7 @@ FOCUS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
 def examine(order: AnalysisOrder) -> Hits:
     def find(source: SourceFile) -> Iterator[Hit]:
         yield from _conflicts(source)
-        yield from _find_hidden_characters(source)
+        yield from _find_hidden_characters(source, order.root)
         yield from _lines(source)
         yield from _endings(source, order.root)
 
@@ -49,8 +50,11 @@ def _conflicts(source: SourceFile) -> Iterator[Hit]:
         yield Hit("leftovers:conflict", source.path, line, "A merge conflict was left in the file.")
 
 
-def _find_hidden_characters(source: SourceFile) -> Iterator[Hit]:
+def _find_hidden_characters(source: SourceFile, root: Path) -> Iterator[Hit]:
+    """Not in prose, and not in the data of tests: nothing runs it, and such characters are there on purpose."""
     if source.text.isascii() or source.path.endswith(PROSE):
+        return
+    if is_test(source.path) and not language(source.path, root):
         return
     for found in BIDI.finditer(source.text):
         line = source.text.count("\n", 0, found.start()) + 1

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from chargehand.apps.review.analyzers.call_names import full_name, imported_names, last_name
 from chargehand.apps.review.analyzers.examine import examine_trees
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
+from chargehand.apps.review.analyzers.options_of_callers import is_option
 from chargehand.apps.review.analyzers.source_files import SourceFile
-from chargehand.apps.review.analyzers.syntax_nodes import walk
+from chargehand.apps.review.analyzers.syntax_nodes import parents, walk
 
 Found = tuple[str, ast.expr | ast.stmt, str, str | None]
 UNESCAPED = frozenset({"mark_safe", "Markup", "SafeString", "SafeText", "format_html"})
@@ -36,7 +37,8 @@ def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
         if not isinstance(node, ast.Assign | ast.Call):
             continue
         for rule, at, message, advice in _at(node, names):
-            yield Hit(rule, source.path, at.lineno, message, suggestion=advice)
+            minor = isinstance(at, ast.Assign) and is_option(at, parents(tree))
+            yield Hit(rule, source.path, at.lineno, message, suggestion=advice, minor=minor)
 
 
 def _at(node: ast.AST, names: dict[str, str]) -> Iterator[Found]:
