@@ -57,7 +57,7 @@ class Cache:
                 database.executemany("update entry set used = ? where key = ?", unused)
             return found
 
-        return self._within(read, {}) if self._path.is_file() else {}
+        return self._within(read, {}, may_make=False) if self._path.is_file() else {}
 
     def put(self, entries: Mapping[str, bytes]) -> None:
         """Store these, and remove the entries unused for longest when there is no room for all."""
@@ -84,14 +84,15 @@ class Cache:
             over -= length
         database.executemany("delete from entry where key = ?", gone)
 
-    def _within(self, work: Callable[[sqlite3.Connection], T], nothing: T) -> T:
+    def _within(self, work: Callable[[sqlite3.Connection], T], nothing: T, *, may_make: bool = True) -> T:
         """One transaction. A cache that cannot be used counts as empty; a damaged one is made again."""
         try:
-            private_folder(self._path.parent)
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            if may_make:
+                private_folder(self._path.parent)
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             with closing(sqlite3.connect(self._path, timeout=PATIENCE_S)) as database:
                 # A cache that was damaged by a power cut is made again, so no commit has to wait for the disk.
-                database.executescript(f"pragma synchronous = off;{_TABLE}")
+                database.executescript(f"pragma synchronous = off;{_TABLE if may_make else ''}")
                 done = work(database)
                 database.commit()
                 return done

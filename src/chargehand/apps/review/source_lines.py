@@ -26,11 +26,15 @@ class SourceLines:
         self.root = root
         self.hide = hide
         self._lines = cache(self._read)
+        self._printable = cache(self._hide_secrets)
 
     def line_of(self, finding: Finding) -> str:
         """The line of a finding in a printable form: any line may also hold a secret."""
+        return self._printable(finding.path, finding.line)
+
+    def _hide_secrets(self, path: str | None, number: int | None) -> str:
         # A value in quotes is removed as a whole, even if the pattern matched only a part of it.
-        return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self.hide(self.line(finding.path, finding.line)))
+        return _REST.sub(r"\g<quote>\g<mark>\g<bare>", self.hide(self.line(path, number)))
 
     def text(self, path: str) -> str:
         return "\n".join(self._lines(path))

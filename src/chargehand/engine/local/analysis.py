@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chargehand.engine.analyzer_port import AnalyzerResult as Found
 
 # Part of every key of the cache: raised when what is stored changes its form.
-_FORM = "3"
+_FORM = "4"
 # The id of a commit; any other name may mean another commit later.
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Analyses of at most this many files do not wait for a core.
@@ -75,7 +75,8 @@ class Look:
 
     def result(self, fresh: AnalysisResult | None = None) -> AnalysisResult:
         """What is known and what was found now, as one."""
-        parts = [*self.known.values(), *([] if fresh is None else [fresh])]
+        # Most files have no findings.
+        parts = [each for each in (*self.known.values(), fresh) if each is not None and each is not _NOTHING]
         notes = dict.fromkeys(note for part in parts for note in part.notes)
         unchecked = {path: why for part in parts for path, why in part.unchecked.items()}
         found = [finding for part in parts for finding in part.findings]
@@ -97,7 +98,8 @@ class Hashes:
     """Hashes of the content of files. A file is read again only after it was written to. Threads may share this."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
+        # (root, path) -> what shows a write, and the hash.
+        self._known: dict[tuple[str, str], tuple[tuple[int, int, int], str]] = {}
         # (root, folder) -> whether the folder, its links followed, is in the root.
         self._inside: dict[tuple[str, str], bool] = {}
 
@@ -109,12 +111,14 @@ class Hashes:
             if stat.S_ISLNK(about.st_mode):
                 full = os.path.realpath(full)
                 about = os.stat(full)
+            mark = about.st_mtime_ns, about.st_size, about.st_ino
+            if (known := self._known.get((root, path))) is not None and known[0] == mark:
+                return known[1]
             if not stat.S_ISREG(about.st_mode) or not self._is_inside(root, full.rpartition(os.sep)[0]):
                 return None
-            mark = about.st_mtime_ns, about.st_size, about.st_ino
-            if (known := self._known.get(full)) is None or known[0] != mark:
-                known = self._known[full] = mark, hashlib.sha256(Path(full).read_bytes()).hexdigest()
-            return known[1]
+            with open(full, "rb") as file:
+                self._known[root, path] = mark, (hash := hashlib.sha256(file.read()).hexdigest())
+            return hash
         except (OSError, ValueError):
             return None
 
@@ -233,8 +237,14 @@ def _pack(
     return to_json({"findings": rows, "notes": list(notes), **given})
 
 
+_NOTHING = AnalysisResult()
+_PACKED_NOTHING = _pack(())
+
+
 def _unpack(data: bytes) -> AnalysisResult | None:
     """None for an entry that cannot be read: the analysis is made again and replaces the entry."""
+    if data == _PACKED_NOTHING:
+        return _NOTHING
     try:
         return AnalysisResult.model_validate_json(data)
     except ValidationError:
@@ -246,6 +256,5 @@ def _hash(*parts: str, after: bytes = b"") -> str:
 
 
 def _join_parts(*parts: str) -> bytes:
-    """The parts, each after its length: different parts never give the same bytes."""
-    packed = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return b"".join([piece for part in packed for piece in (len(part).to_bytes(8, "big"), part)])
+    """The parts, each with its end: paths, hashes, versions and JSON have no character 0."""
+    return "\0".join((*parts, "")).encode("utf-8", "surrogatepass")
