@@ -38,9 +38,9 @@ def examine(order: AnalysisOrder) -> Hits:
     reader = SourceReader(order.root)
     suspects: list[tuple[SourceFile, set[str]]] = []
     for source in reader.each(path for path in order.files if is_python(path, order.root)):
-        mentions = Counter(PRIVATE.findall(source.text))
-        once = {name for name in DEFINED.findall(source.text) if mentions[name] == 1}
-        if once:
+        defined = set(DEFINED.findall(source.text))
+        mentions = Counter[str](PRIVATE.findall(source.text) if defined else ())
+        if once := {name for name in defined if mentions[name] == 1}:
             suspects.append((source, once))
     hits: list[Hit] = []
     used = _names_used_elsewhere(order, suspects)
