@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from chargehand.testing import ScriptedModel
 
 USUAL = (700, 10, 10)
 RAISED = (10_000, 100, 20)
-PLAN = {
+PLAN: dict[str, Any] = {
     "goal": "Write",
     "tasks": [{"id": "t1", "worker": "writer", "instruction": "Write two words.", "success_criterion": "Two words."}],
 }
@@ -91,6 +92,29 @@ def test_a_run_from_python_raises_the_thresholds_and_restores_them(tmp_path: Pat
     assert gc.get_threshold() == USUAL
     # Nothing was frozen; what a test before froze may have been freed meanwhile.
     assert gc.get_freeze_count() <= frozen
+
+
+def test_what_a_run_made_is_freed_at_its_end_without_the_collector(tmp_path: Path) -> None:
+    """Else the collector goes through all of it, in the loop, as soon as the thresholds are restored."""
+    done = {"summary": "Done.", "output": "two words", "confidence": 90}
+    script = [{"when": {"role": "worker"}, "reply": {"json": done}}, {"reply": {"json": {"answer": "Two words [t1]."}}}]
+
+    def count_garbage(tasks: int) -> int:
+        plan = PLAN | {"tasks": [PLAN["tasks"][0] | {"id": f"t{number}"} for number in range(1, tasks + 1)]}
+        supervisor = Supervisor(Team([Worker("writer", "Writes")]), model=ScriptedModel(script), home=tmp_path)
+        gc.collect()
+        gc.disable()
+        try:
+            report = supervisor.run_sync("Write", plan=plan)
+            assert len(report.outcomes) == tasks
+            del report
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    count_garbage(2)
+    more = count_garbage(42) - count_garbage(2)
+    assert more < 2 * 40, f"{more / 40} values for each task"
 
 
 def test_a_run_is_on_uvloop_where_it_is_installed() -> None:

@@ -91,7 +91,10 @@ class Countdown:
         self._timeout = await self._open.__aenter__()
 
     async def __aexit__(self, *exc: object) -> bool | None:
-        return await self._open.__aexit__(*exc)  # type: ignore[arg-type]
+        opened = self._open
+        # Each refers to the other: without this, they and what they refer to stay until the collector comes.
+        del self._open
+        return await opened.__aexit__(*exc)  # type: ignore[arg-type]
 
     @property
     def expired(self) -> bool:

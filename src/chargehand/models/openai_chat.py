@@ -139,8 +139,10 @@ class ChatListener:
         )
 
     def _hear_call(self, position: int, piece: Mapping[str, Any]) -> None:
-        index = piece.get("index")
-        call = self._calls.setdefault(position if index is None else index, _CallPieces())
+        given = piece.get("index")
+        index = position if given is None else given
+        if (call := self._calls.get(index)) is None:
+            call = self._calls[index] = _CallPieces()
         function: dict[str, Any] = piece.get("function") or {}
         # Id and name come once; some servers repeat them in every piece.
         call.id = call.id or piece.get("id") or ""

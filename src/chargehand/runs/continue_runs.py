@@ -264,5 +264,8 @@ class RunLife(RecordedRuns):
         )
         if on_session is not None:
             on_session(session)
+        work = session.work()
+        # What the session made is gone when the thresholds are restored, or the collector would go through it then.
+        del session
         with less_collecting():
-            return await session.work()
+            return await work

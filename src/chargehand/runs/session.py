@@ -223,8 +223,8 @@ class Session:
             hedge_after_s=job.team.recovery.hedge_after_s,
             writer=supervisors["synthesizer"].model if "synthesizer" in supervisors else None,
             listeners=self._listeners,
-            people=None if self._person is None else self._answer,
-            read_answer=self._read_answer,
+            people=None if self._person is None else partial(_ask, self._person, self._job),
+            read_answer=partial(_read_answer, self._job),
             mailbox=self._mailbox,
             stays=self._stays,
             trace_header=None if self._trace is None else self._trace.header,
@@ -249,20 +249,6 @@ class Session:
         if self._earlier is not None:
             return {}
         return {"started": began, "request": self._job.request.text, "team": self._job.team.name}
-
-    def _read_answer(self, question: Question, words: str) -> JSON:
-        return read_words(question, words, self._job.request, self._job.team.names, self._job.team.factory)
-
-    async def _answer(self, question: Question) -> JSON:
-        """The person's answer; the person is asked again until the answer can be used."""
-        assert self._person is not None
-        wrong: str | None = None
-        while True:
-            words = await self._person(question, wrong)
-            try:
-                return self._read_answer(question, words)
-            except InvalidAnswer as error:
-                wrong = str(error)
 
     async def _drive(self, engine: EngineSession, work: Any) -> Report | None:
         """Run the work, and watch for orders, `cancel`, an interruption, and the point where only people can continue.
@@ -338,6 +324,21 @@ class Session:
         self._stopped = "cancelled"
         if self._main is not None:
             self._main.cancel()
+
+
+def _read_answer(job: RunJob, question: Question, words: str) -> JSON:
+    return read_words(question, words, job.request, job.team.names, job.team.factory)
+
+
+async def _ask(person: Person, job: RunJob, question: Question) -> JSON:
+    """The person's answer; the person is asked again until the answer can be used."""
+    wrong: str | None = None
+    while True:
+        words = await person(question, wrong)
+        try:
+            return _read_answer(job, question, words)
+        except InvalidAnswer as error:
+            wrong = str(error)
 
 
 def _end(engine: EngineSession, report: Report) -> RunEnded:

@@ -171,8 +171,10 @@ class Flow:
                 self._notes.extend(notes)
             return self._of(final, known)
 
-        self._rest = rest
-        return (pause and self._own_gaps(draft)) or await rest()
+        if pause and (gaps := self._own_gaps(draft)):
+            self._rest = rest
+            return gaps
+        return await rest()
 
     async def finish(self) -> Synthesis:
         """The draft that `write` stopped at, corrected and reviewed."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from chargehand.values.lazy_regex import lazy_regex
@@ -90,13 +89,14 @@ class Citations:
         for of_prefix in self._numbered.values():
             of_prefix.sort()
         # The same brackets occur often; a range is spelled out only once.
-        self._named = lru_cache(maxsize=4096)(self._names)
+        self._named: dict[str, tuple[Named, ...]] = {}
 
     def find(self, text: str) -> Iterator[Citation]:
         """The citations in order. The caller blanks out code first."""
         for found in _BRACKETS.finditer(text):
             address = found[2]
-            names = self._named(found[1])
+            if (names := self._named.get(found[1])) is None:
+                names = self._named[found[1]] = self._names(found[1])
             if address is not None and not (names and all(name.tasks for name in names)):
                 continue
             if names:

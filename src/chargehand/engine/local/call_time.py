@@ -31,6 +31,9 @@ class CallTime:
         self._heard_at: float | None = None
         # What has arrived of the last reply.
         self.pieces: list[str] = []
+        # The end of the time of the call under way, and the next look at the limits.
+        self._timer: asyncio.Timeout
+        self._watch: asyncio.TimerHandle
 
     def postpone(self, seconds: float) -> None:
         """Let the limits end later, by a time in which the call could not be sent."""
@@ -47,21 +50,14 @@ class CallTime:
         self._heard_at = None
         self.pieces.clear()
         now, timer = self._loop.time, asyncio.timeout(None)
-
-        def look() -> None:
-            nonlocal watch
-            watch.cancel()
-            if (due := self._due()) <= now():
-                timer.reschedule(due)
-            else:
-                watch = self._loop.call_at(due, look)
+        self._timer = timer
 
         # There are thousands of events: after the first, each only stores its time, which is read when a limit may be
         # over.
         def hear(text: str) -> None:
             first, self._heard_at = self._heard_at is None, now()
             if first:
-                look()
+                self._look()
                 if self._on_first is not None:
                     self._on_first()
             if text:
@@ -69,7 +65,7 @@ class CallTime:
                 if on_text is not None:
                     on_text(text)
 
-        watch = self._loop.call_at(self._due(), look)
+        self._watch = self._loop.call_at(self._due(), self._look)
         try:
             async with timer:
                 return await send(hear)
@@ -78,7 +74,15 @@ class CallTime:
                 raise
             raise ModelError("timeout", self._message()) from None
         finally:
-            watch.cancel()
+            self._watch.cancel()
+
+    def _look(self) -> None:
+        """End the call if a limit is over, otherwise look again when the next may be."""
+        self._watch.cancel()
+        if (due := self._due()) <= self._loop.time():
+            self._timer.reschedule(due)
+        else:
+            self._watch = self._loop.call_at(due, self._look)
 
     def _due(self) -> float:
         """When the call times out unless something arrives before."""

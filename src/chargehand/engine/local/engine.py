@@ -191,6 +191,9 @@ class LocalEngine:
         finally:
             self._activity.close()
             await self._resources.close()
+            # These refer back to the engine: without this, all that a wide run made stays until the collector comes.
+            self._steps = None
+            self._handlers = {}
 
     def _record_opening(self, opening: Opening) -> None:
         session, restarts = self.replay.sessions + 1, opening.restarts

@@ -74,7 +74,7 @@ class LocalOrders:
         # Tasks that are restarted: another session reopens them.
         self._restarted = {restart.task for restart in replay.restarts.values()}
         self._run_ended = False
-        self._words = WordsToWorkers(replay, recorder.emit, self._accept)
+        self._words = WordsToWorkers(replay, recorder.emit)
 
     def open(self) -> None:
         """A run that was paused begins nothing until a person continues it."""
@@ -103,7 +103,7 @@ class LocalOrders:
         return next((self._stopped[each] for each in TaskPath.parse(task).wholes if each in self._stopped), None)
 
     def words(self, task: str, call: str) -> list[str]:
-        return self._words.before(task, call)
+        return self._words.before(task, call, self._accept)
 
     def note(self, body: EventBody, task: str | None) -> None:
         """Update the state from an event that is put on the record."""

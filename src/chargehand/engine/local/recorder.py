@@ -141,6 +141,8 @@ class Recorder:
             for done in self._served:
                 if not done.done():
                     done.set_result(None)
+            # What was written is not kept until the next batch, which may be long after.
+            del events, blobs
 
 
 def _unwritable(error: Exception) -> str:

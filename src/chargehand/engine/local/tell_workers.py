@@ -25,12 +25,11 @@ class _Said(NamedTuple):
 
 
 class WordsToWorkers:
-    """One per session. `accept` puts the verdict on an order on the record, with the call that it comes before."""
+    """One per session."""
 
-    def __init__(self, replay: Replay, emit: Emit, accept: Callable[[Order, str], None]) -> None:
+    def __init__(self, replay: Replay, emit: Emit) -> None:
         self._replay = replay
         self._emit = emit
-        self._accept = accept
         # Words by key of the order: those that a call has taken, and those that no call has taken.
         self._said = {key: _Said(*said) for key, said in replay.words.items()}
         self._waiting: dict[str, Order] = {}
@@ -44,8 +43,11 @@ class WordsToWorkers:
         """Keep words until a call takes them. Adding again does nothing."""
         self._waiting[order.key] = order
 
-    def before(self, task: str, call: str) -> list[str]:
-        """The words that come before a call: those it had in an earlier session, or those that are due."""
+    def before(self, task: str, call: str, accept: Callable[[Order, str], None]) -> list[str]:
+        """The words that come before a call: those it had in an earlier session, or those that are due.
+
+        `accept` puts the verdict on an order on the record, with the call that it comes before.
+        """
         decided = self._replay.decisions.get(f"{call}{_AT_CALL}")
         if decided is not None:
             return list(decided.values())
@@ -55,7 +57,7 @@ class WordsToWorkers:
         wholes, heard = TaskPath.parse(task).wholes, self._heard.setdefault(_conversation(call), set())
         for key, order in list(self._waiting.items()):
             if order.task in wholes:
-                self._accept(order, call)
+                accept(order, call)
                 self._said[key] = _Said(order.text, order.task)
                 del self._waiting[key]
         due = {key: said.text for key, said in self._said.items() if said.task in wholes and key not in heard}
