@@ -228,6 +228,27 @@ def test_the_cost_is_stated_before_anything_is_spent(shell: Shell, project: Path
     assert "costs nothing" in shell("review", project, "--preview").out
 
 
+def test_the_cost_of_the_same_review_is_what_the_last_one_used(shell: Shell, project: Path) -> None:
+    """Another file of the same length makes the same plan. The task that the planner adds is no part of the plan that
+    is estimated, but what it uses is.
+    """
+    words = {"instruction": "Look for overdrafts.", "success_criterion": "They are named."}
+    added = {"id": "n1", "worker": "security-reader", "files": ["pay.py"], "depends_on": [], **words}
+
+    def adds(request: Seen) -> Answer:
+        return answer_json({"tasks": [added]}) if request.role == "planner" else reads(request)
+
+    with serving(adds) as server:
+        shell_settings(shell, f"{server.url}/v1")
+        used = shell("review", project, "--model", "local:m", "--format", "json").json["usage"]
+        write(project, {"pay.py": CODE.replace("-= cents", "+= cents")})
+        said = shell("review", project, "--model", "local:m", "--preview").out
+    assert "security-reader-x1" in {request.task for request in server.requests}
+    tokens = used["input_tokens"] + used["output_tokens"]
+    assert f" {used['calls']} calls, {tokens:,} tokens, " in said
+    assert f"The last run used {tokens:,} tokens" in said
+
+
 @pytest.mark.parametrize(("score", "is_shown"), [(0, False), (25, True), (100, True)])
 def test_a_scorer_that_doubts_can_drop_the_finding_of_an_analyzer(
     shell: Shell, project: Path, score: int, is_shown: bool

@@ -392,13 +392,17 @@ def _models_of(team: Team, settings: Settings) -> list[str]:
 
 
 def _estimate(steps: RunSteps, report: Report) -> Figures | None:
-    """The estimate by constants for the plan of a run that gave an answer; None without a model or with people."""
+    """The estimate by constants for the plan of a run that gave an answer; None without a model or with people.
+
+    It is the estimate that was made before the run, which knew nothing of tasks that were added.
+    """
     plan, team, models = report.plan, steps.team, steps.role_models
     if plan is None or "synthesizer" not in models or report.status not in ("complete", "partial"):
         return None
     if any(team.worker(task.worker).kind == "human" for task in plan.tasks):
         return None
     writer, judge = models["synthesizer"].model, models["judge"].model
+    plan = plan.model_copy(update={"tasks": tuple(task for task in plan.tasks if task.id in steps.first)})
     return estimate_by_plan(plan, team, steps.roster, writer, steps.request, judge)
 
 

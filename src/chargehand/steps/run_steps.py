@@ -69,6 +69,8 @@ class RunSteps:
     factory: WorkerFactory | None = None
     # Runs of the same team and models, for the estimate that a person is shown before the plan runs.
     past: Sequence[PastRun] = ()
+    # The ids of the tasks that an estimate is made for: those known before a planner adds tasks.
+    first: frozenset[str] = frozenset()
     # The plan that runs, with what was added to it so far.
     _plan: Plan = field(default_factory=Plan)
     _tasks: TaskSteps | None = None
@@ -98,6 +100,7 @@ class RunSteps:
         if not isinstance(agreed, Agreed):
             report = report_nothing_run(request, self.team, engine, agreed)
             return engine.outcomes.keep_report(key, report, agreed.usage)
+        self.first = frozenset(task.id for task in (self.given or agreed.plan).tasks)
         plan = agreed.plan.model_copy(update={"tasks": self.as_restarted(agreed.plan.tasks)})
         tasks = self.continue_with(plan, {task.id: task for task in plan.tasks}, [agreed.usage], planned=agreed.planned)
         head = self._plan_head(agreed, tasks.roster, tasks.help)

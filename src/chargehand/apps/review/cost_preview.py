@@ -23,12 +23,11 @@ def preview_cost(plan: Plan, door: Supervisor, readings: ReadingPlan) -> str:
     settings = door.team_settings()
     read = {path for task in plan.tasks if task.worker in READERS for path in task.context["code"]}
     asked = Request(text=plan.goal, budget=settings.budget, max_concurrent=settings.max_concurrent)
-    own = plan.model_copy(update={"tasks": tuple(task for task in plan.tasks if task.worker in {INTENT, *READERS})})
     files = f"Models read {several(len(read), 'file')}"
     known = f"; {several(readings.known, 'file')} known from an earlier review" if readings.known else ""
-    if not own.tasks:
+    if not any(task.worker in {INTENT, *READERS} for task in plan.tasks):
         return f"{files}{known}: one call, for the summary."
     writer, judge = settings.model_for("synthesizer").model, settings.model_for("judge").model
     past = door.home.past_runs(door.team.name, settings.models_key)
-    estimate = preview(own, door.team, roster(door.team, settings), writer, asked, None, judge, past, _RAISE_LIMIT)
+    estimate = preview(plan, door.team, roster(door.team, settings), writer, asked, None, judge, past, _RAISE_LIMIT)
     return f"{files}{known}. {estimate}{'' if past else _RATED}"
