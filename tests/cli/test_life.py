@@ -159,7 +159,7 @@ def test_rerun_makes_a_new_run_and_reuses_what_has_not_changed(shell: Shell, mon
     assert (got.code, got.out) == (0, ANSWER)
     assert "t1 done (reused): Done." in got.err
     assert re.search(r"^t1 +writer +done +1 +reused +0 ", shell("show", "last").out, re.MULTILINE)
-    assert "reused     t1/1/model/1: the result of run " in shell("show", "last", "t1").out
+    assert "reused     the result of run " in shell("show", "last", "t1").out
     assert len(shell("runs", "--json").json["runs"]) == 2
 
 

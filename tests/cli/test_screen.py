@@ -51,6 +51,8 @@ def test_a_command_to_copy_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> Non
     long = "  chargehand run 'A request of many words' --model scripted"
     assert fit(f"Try it:\n{long}", Terminal()) == f"Try it:\n{long}"
     assert fit("See: chargehand show r1", Terminal()) == "See: chargehand show r1"
+    install = "pip install 'chargehand[a,b]'"
+    assert fit(f"extras:\n{' ' * 9}{install}", Terminal()) == f"extras:\n {install}", "less indented, it fits"
 
 
 def test_a_file_is_a_link_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,9 @@ def test_a_call_that_waits_to_be_sent_again_is_not_broken_off_by_a_pause(tmp_pat
         await door.pause(run)
         await asyncio.sleep(3_600)
         shown, view = door.report(run), fold(Home(tmp_path).events(run))
-        seconds = [view.elapsed_seconds((view.started or 0.0) + later) for later in (100, 3_600)]
+        later = [(view.started or 0.0) + seconds for seconds in (100, 3_600)]
+        seconds = [view.elapsed_seconds(at) for at in later]
+        assert all(view.tasks["t1"].worked_seconds(view.counted_until(at)) < 5 for at in later)
         await door.unpause(run)
         return shown, view.is_still, seconds
 

@@ -267,7 +267,7 @@ class LiveTable:
                 *([] if narrow else [Text(self._screen.clean(task.worker), "dim")]),
                 Text(status, STYLES[status]),
                 *([] if narrow else [Text(str(task.tries or ""))]),
-                Text(_time(task, self._view.ended or now)),
+                Text(_time(task, self._view.counted_until(now))),
                 Text(f"{task.tokens:,}" if task.tokens else ""),
                 *([Text(money(task.usd) if task.tokens else "")] if priced else []),
                 *([self._bar(task, now)] if wide else []),
@@ -290,9 +290,9 @@ class LiveTable:
     def _status(self, task: TaskState) -> str:
         if task.status != "running":
             return task.status
-        if self._view.ended:
-            return "stopped"  # it was running when the run was stopped
-        return "waiting" if self._view.status == "paused" and not task.is_calling else "running"
+        if self._view.is_still or (self._view.status == "paused" and not task.is_calling):
+            return "waiting"
+        return "stopped" if self._view.ended else "running"  # it was running when the run was stopped
 
     def _doing(self, task: TaskState) -> str:
         """What a task is doing: its result, the tasks it waits for, or its current step."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WIDEST = 100
 NARROWEST = 20
 # A command to copy: the rest of a line, from its beginning or behind a colon.
-_COMMAND = lazy_regex(r"(?:^ *|: )(chargehand [a-z].*)")
+_COMMAND = lazy_regex(r"(?:^ *|: )((?:chargehand [a-z]|pip install ).*)")
 
 
 class Screen(NamedTuple):
@@ -112,7 +112,10 @@ def fit(text: str, stream: TextIO, below: int | None = None) -> str:
         words = line[: command.start(1)] if command else line
         broken = wrap(words, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False)
         if command:
-            broken.append(f"{under or '  '}{command[1]}" if broken else line)
+            before = (under or "  ") if broken else " " * indent
+            # Less indented if it fits then.
+            room = width - len(command[1])
+            broken.append((before[:room] if room >= 0 else before) + command[1])
         lines += broken or [""]
     return "\n".join(lines)
 

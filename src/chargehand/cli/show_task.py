@@ -77,7 +77,7 @@ def _describe_decision(decided: dict[str, Any]) -> str:
 def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, str], list[int]]) -> Iterator[str]:
     result: dict[str, Any] = call.get("result") or {}
     if call.get("reused"):
-        yield from _label_lines("reused", f"{call['key']}: {_source(call['source'])}")
+        yield from _label_lines("reused", _source(call["source"]))
     elif call["kind"] == "tool":
         given: dict[str, Any] = call.get("arguments") or {}
         arguments = ", ".join(f"{name}={dump_json(value)}" for name, value in given.items())

@@ -146,6 +146,10 @@ class RunState:
         """Whether the run is paused and its last call in flight has returned: its clock is stopped."""
         return self.status == "paused" and not self.calls_in_flight
 
+    def counted_until(self, now: float) -> float:
+        """The time of day until which calls in flight count, if it is `now`."""
+        return self.last_event or now if self.is_still else self.ended or now
+
     @property
     def calls_in_flight(self) -> int:
         """The number of calls in flight. While the run is paused, a call that was refused is not sent again."""
@@ -243,7 +247,7 @@ def _fold(view: RunState, event: Event) -> None:
         case Warned(message=message):
             view.warnings.append(message)
         case RunEnded(status=status, report=report, parked_s=parked):
-            _break_off(view, event.at)
+            _break_off(view, event.at - (parked or 0.0))
             _idle(view, event, parked)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
             _drop_added(view)
