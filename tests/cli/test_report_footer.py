@@ -60,13 +60,13 @@ def test_advice_is_rounded_up_to_two_digits(number: float, rounded: float) -> No
 @pytest.mark.parametrize(
     ("message", "advice"),
     [
-        ("the run's budget of 8,000 tokens has 882 left and this call needs about 1,463", "--tokens 8800"),
-        ("the run's budget of 0.01 USD has 0.0020 left and this call needs about 0.0104", "--usd 0.063"),
+        ("the run's budget of 8,000 tokens has 882 left and this call needs about 1,463", "--tokens 14000"),
+        ("the run's budget of 0.01 USD has 0.0020 left and this call needs about 0.0104", "--usd 0.094"),
         ("the run's budget of 0.01 USD cannot be kept: the price is unknown", None),
     ],
 )
 def test_a_budget_that_was_too_small_is_raised_by_a_number(message: str, advice: str | None) -> None:
-    """Twice the largest need of a call for each task that is not done, or twice what a task took that is."""
+    """Three times the largest need of a call, or what a done task took, for each task that is not done."""
     usage = {"input_tokens": 1_000, "output_tokens": 0}
     tasks = [{"task": f"t{n}", "status": "failed", "error": {"kind": "budget", "message": message}} for n in range(3)]
     outcomes = [{**task, "usage": usage} for task in tasks] + [{"task": "t9", "status": "done", "usage": usage}]

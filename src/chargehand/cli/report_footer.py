@@ -193,9 +193,9 @@ def _what_lacked(report: ReportData, faults: Sequence[dict[str, Any]]) -> list[s
     if any(fault["kind"] == "deadline" for fault in faults):
         found.append(f"--deadline {round_up(max(2 * report['timing']['wall_s'], LEAST_TIME_S)):g}")
     if counts:
-        found.append(f"--tokens {round_up(2 * tasks * max(*counts, sum(done) / max(len(done), 1))):.0f}")
+        found.append(f"--tokens {round_up(3 * tasks * max(*counts, sum(done) / max(len(done), 1))):.0f}")
     if dollars:
-        found.append(f"--usd {round_up(2 * tasks * max(dollars)):g}")
+        found.append(f"--usd {round_up(3 * tasks * max(dollars)):g}")
     return found
 
 
