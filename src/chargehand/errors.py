@@ -110,6 +110,11 @@ class RunNotFound(UsageError):
 class RunOwned(UsageError):
     """Another process is running this run."""
 
+    @classmethod
+    def by(cls, owner: str, run: str) -> RunOwned:
+        remedy = f"Wait for it to end, or stop it with `chargehand cancel {run}`, then try again."
+        return cls(f"Run {run} is being run by {owner}. {remedy}")
+
 
 class NoOpenQuestion(UsageError):
     """There is no such open question in this run."""

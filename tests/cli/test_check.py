@@ -85,6 +85,18 @@ def test_a_plan_that_cannot_be_run_is_exit_code_2(shell: Shell, content: str, sa
     assert shell("runs", "--json").json == {"runs": []}
 
 
+def test_the_problems_of_a_plan_to_run_have_the_lines_that_check_gives(shell: Shell) -> None:
+    """Also when the plan has its shape, and only the team shows that it cannot be run."""
+    path = shell.write(
+        "plan.json", json.dumps(plan(task("a"), task("b", "nope"), task("c", worker="nobody")), indent=1)
+    )
+    checked = [line.split(": ", 1)[1].rsplit(" [")[0] for line in shell("check", path).out.splitlines()[:-1]]
+    first, *lines = shell("run", "--plan", path, "x", "--model", shell.script()).err.splitlines()
+    assert first == "chargehand: The plan cannot be run:"
+    assert [line.strip() for line in lines] == checked
+    assert all(line.startswith(f"{path}:") for line in checked)
+
+
 def test_ten_thousand_tasks_are_refused_with_a_short_list(shell: Shell) -> None:
     """The message is capped however much is wrong."""
     path = shell.write("plan.json", plan(*(task(f"t{n}", worker="nobody") for n in range(10_000))))

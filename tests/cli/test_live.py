@@ -8,7 +8,7 @@ import pty
 import re
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from rich.console import Console
 
 from chargehand.cli.live_table import LiveTable
 from chargehand.cli.screen import Screen
+from chargehand.record.home import Home
 from chargehand.text.redaction import Redactor
 from chargehand.trace import RunState
 from chargehand.values.outcome import failed
@@ -294,6 +295,18 @@ def test_a_run_that_cannot_begin_leaves_only_the_complaint(shell: Shell, args: t
     assert code == 2
     assert left[0].startswith("chargehand: There is no nothing.")
     assert not any("starting" in line for line in left)
+
+
+def test_a_run_of_another_process_is_not_drawn_before_resume_refuses_it(shell: Shell) -> None:
+    """The complaint is all there is, with the time in words."""
+    shell("run", "Say it", "--approve", "--model", shell.script(), "-q")
+    home = Home(shell.home)
+    run = home.find("last")
+    with closing(home.open(run)):
+        code, _, seen = on_terminal("resume", "last", home=shell.home)
+    left = " ".join(lines_left(seen))
+    assert code == 2
+    assert re.fullmatch(rf"chargehand: Run {run} is being run by process \d+ .* UTC\. Wait .* try again\. *", left)
 
 
 def test_watching_a_run_ends_with_one_table(shell: Shell) -> None:

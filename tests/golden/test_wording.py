@@ -401,6 +401,7 @@ def test_complaints_of_commands(shell: Shell, monkeypatch: pytest.MonkeyPatch) -
     complain("run", "x", "--plan", "wrong.json")
     complain("run", "x", "--plan", ".")
     complain("run", "x", "--critics")
+    complain("run", "x", "--token", "500")
     complain("run", "x", "--schema", "nothing.json")
     complain("run", "x", "-o", "no/such/folder/answer.md")
     complain("run", "-", "--with", "-", stdin=b"x")

@@ -483,6 +483,7 @@ def test_words_to_a_worker_that_makes_no_further_call_are_too_late(tmp_path: Pat
     report, sent, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t1=2, t2=9), tells("t1"))
     assert sent.verdict == "too_late"
     assert "t1 has ended (done)" in sent.reason
+    assert sent.reason.endswith(f"chargehand steer {report.run} t1 --restart")
     assert Home(tmp_path).orders(report.run).pending() == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from chargehand.errors import UsageError
 from chargehand.record.lock import OwnerLock
-from chargehand.server.run_server import ServeOptions, check_token, serve
+from chargehand.server.run_server import ServeOptions, check_token, listen, serve
 from tests.server.serving import CLIENT_TOKEN, TOKEN, Client, make_supervisor
 
 RUNS = "/api/v1/runs"
@@ -107,6 +107,30 @@ def test_a_change_by_cookie_needs_our_origin(client: Client, origin: str | None,
     assert client.send("DELETE", RUNS, token=TOKEN).status == 405
 
 
+def test_a_browser_without_a_session_gets_a_page_that_says_what_to_open(client: Client) -> None:
+    """A program gets the problem as JSON; text from the request never becomes markup."""
+    page = client.send("GET", "/", token=None, accept="text/html,*/*")
+    assert (page.status, page.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert "open the address that `chargehand serve` printed" in page.body.decode()
+    assert client.send("GET", "/", token=None).headers["content-type"] == "application/problem+json"
+    assert "&lt;b&gt;" in client.get("/%3Cb%3E", accept="text/html").body.decode()
+
+
+def test_the_log_as_text_leaves_out_what_only_reads(client: Client) -> None:
+    """A page makes dozens of such requests, and the address to open would scroll away; refused ones are logged."""
+    before = len(client.log.getvalue())
+    client.get("/")
+    client.get(f"{RUNS}/none")
+    client.send("DELETE", RUNS)
+    # A line is written after its answer is sent, and before the next request is read.
+    client.get("/healthz")
+    written = [line.split(" ", 1)[1].rpartition(" ms=")[0] for line in client.log.getvalue()[before:].splitlines()]
+    assert written == [
+        f"request method=GET path={RUNS}/none status=404",
+        f"request method=DELETE path={RUNS} status=405",
+    ]
+
+
 def test_tokens_and_cookies_are_not_logged(client: Client) -> None:
     """The query of a request is never part of a log line."""
     client.send("GET", f"/?token={TOKEN}", token=None)
@@ -130,10 +154,12 @@ def test_another_address_than_loopback_needs_a_named_token(tmp_path: Path) -> No
 
 
 def test_a_home_has_one_server(tmp_path: Path) -> None:
-    """The second one says who serves it."""
+    """The second one says who serves it, also where its port is that of the first."""
     lock = OwnerLock(tmp_path / "server.lock", "server")
     try:
-        with pytest.raises(UsageError, match=f"process {os.getpid()}"):
-            serve(make_supervisor(tmp_path), ServeOptions(port=0), lambda _url, _session: None)
+        with listen(ServeOptions(port=0)) as taken:
+            for port in (0, taken.getsockname()[1]):
+                with pytest.raises(UsageError, match=f"process {os.getpid()}"):
+                    serve(make_supervisor(tmp_path), ServeOptions(port=port), lambda _url, _session: None)
     finally:
         lock.release()

@@ -453,6 +453,8 @@ def test_warnings_are_told_beside_errors(tmp_path: Path) -> None:
     with pytest.raises(InvalidTeam) as caught:
         load(tmp_path)
     assert "not trusted" not in str(caught.value)
+    # By the folder that is to be repaired, whatever name its team.toml gives.
+    assert f"The team {tmp_path.name!r} cannot be used" in str(caught.value)
 
 
 def test_a_schema_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
@@ -554,6 +556,18 @@ def test_tool_code_runs_only_with_trust(tmp_path: Path) -> None:
     assert (folder / "imported").exists()
     assert team.tools()["twice"](21) == 42
     assert team.problems() == []
+
+
+def test_a_misspelled_tool_is_reported_before_the_folder_is_trusted(tmp_path: Path) -> None:
+    """Unless the code that is not loaded names it: then it may be a tool of its own."""
+    folder = coded(tmp_path / "team", CODE.replace("twice", "read_files"))
+    write(folder, {"workers/a.md": agent("a", "tools: read_files, read_fil\n")})
+    code, warning = load(folder).problems()
+    assert (code.code, "left out: read_files, read_fil" in code.message) == ("untrusted_code", True)
+    assert (warning.code, warning.severity) == ("unknown_tool", "warning")
+    assert warning.message.startswith("workers/a.md:4:1: ")
+    assert "'read_fil'" in warning.message
+    assert warning.message.endswith("Did you mean 'read_file'?")
 
 
 def test_a_link_to_code_elsewhere_brings_no_trust(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from chargehand.values.plan import Problem
 
 MOST = 200
-_ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 @click.command(cls=Command)
@@ -108,7 +106,7 @@ def _of_plan(path: str, team: str | None) -> list[Problem]:
         raise UsageError(f"{path} is a script, not a plan: a run takes its replies with --model scripted:{path}")
     reading = read(given)
     prepared = prepare_team(team or reading.plan.team, given=team is not None)
-    return place_problems(_find_problems(reading, prepared), data, path)
+    return inputs.place_problems(_find_problems(reading, prepared), data, path)
 
 
 def _find_problems(reading: Reading, prepared: PreparedTeam) -> list[Problem]:
@@ -119,27 +117,6 @@ def _find_problems(reading: Reading, prepared: PreparedTeam) -> list[Problem]:
         budget_tokens=settings.budget.tokens,
         factory=prepared.team.factory,
     )
-
-
-def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:
-    """The problems with `file:line: ` before each message. The line is the one with the id of the task, else line 1."""
-    from pydantic_core import from_json
-
-    lines: dict[str, list[int]] = {}
-    line, at = 1, 0
-    for match in _ID.finditer(data):
-        line, at = line + data.count(b"\n", at, match.start()), match.start()
-        try:
-            lines.setdefault(str(from_json(b'"' + match[1] + b'"')), []).append(line)
-        except ValueError:
-            continue  # not a string, but part of another text
-    found: list[Problem] = []
-    for problem in problems:
-        known = lines.get(problem.task or "", [1])
-        # Of two tasks with the same id, the second is the problem.
-        where = known[-1] if problem.code == "duplicate_id" else known[0]
-        found.append(problem.model_copy(update={"message": f"{path}:{where}: {problem.message}"}))
-    return found
 
 
 def _count(number: int, noun: str) -> str:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chargehand.errors import UsageError
+from chargehand.errors import InvalidPlan, UsageError
 
 if TYPE_CHECKING:
-    from chargehand.values.plan import Plan
+    from chargehand.values.plan import Plan, Problem
 
 LARGEST = 50_000_000
 STDIN = "-"
+MOST_NAMED = 50
+_ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 def text_of_stdin(what: str) -> str:
@@ -69,15 +73,59 @@ def words_of(given: str) -> str:
 
 
 def read_plan(path: str) -> Plan:
-    """The plan in a file; InvalidPlan names every misshapen field."""
-    from chargehand.errors import InvalidPlan
+    """The plan in a file; InvalidPlan names every misshapen field and its line."""
     from chargehand.text.plan_json import parse
 
-    data = read_json(path, "a plan")
+    data = read_bytes(path, "a plan")
+    given = parse_json(data, path, "a plan")
     try:
-        return parse(data)
+        return parse(given)
     except InvalidPlan as error:
-        raise InvalidPlan(f"{_name(path)}: {error}", error.problems) from None
+        raise _with_lines(error, data, path) from None
+
+
+@contextmanager
+def name_lines(path: str | None) -> Iterator[None]:
+    """Problems of the plan in a file are named with their lines, as `check` names them."""
+    try:
+        yield
+    except InvalidPlan as error:
+        if path is None or path == STDIN:
+            raise
+        raise _with_lines(error, read_bytes(path, "a plan"), path) from None
+
+
+def _with_lines(error: InvalidPlan, data: bytes, path: str) -> InvalidPlan:
+    from chargehand.values.plan import Problem, errors_in
+
+    problems = [problem for problem in error.problems if isinstance(problem, Problem)]
+    if not problems:
+        return error
+    placed = [problem.message for problem in place_problems(errors_in(problems), data, path)]
+    more = [f"and {len(placed) - MOST_NAMED:,} more: chargehand check {path}"] if len(placed) > MOST_NAMED else []
+    lines = "".join(f"\n  {line}" for line in (*placed[:MOST_NAMED], *more))
+    return InvalidPlan(f"{str(error).partition(':')[0]}:{lines}", problems)
+
+
+def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:
+    """The problems with `file:line: ` before each message. The line is the one with the id of the task, else line 1."""
+    from pydantic_core import from_json
+
+    lines: dict[str, list[int]] = {}
+    line, at = 1, 0
+    for match in _ID.finditer(data):
+        line, at = line + data.count(b"\n", at, match.start()), match.start()
+        try:
+            lines.setdefault(str(from_json(b'"' + match[1] + b'"')), []).append(line)
+        except ValueError:
+            continue  # not a string, but part of another text
+    found: list[Problem] = []
+    for problem in problems:
+        known = lines.get(problem.task or "", [1])
+        # Of two tasks with the same id, the second is the problem.
+        where = known[-1] if problem.code == "duplicate_id" else known[0]
+        found.append(problem.model_copy(update={"message": f"{path}:{where}: {problem.message}"}))
+    return found
 
 
 def _name(path: str) -> str:

@@ -83,8 +83,10 @@ def _wrap(text: str, width: int) -> list[str]:
 
 def details(report: ReportData) -> list[tuple[str, str]]:
     """What a reader should know in addition to the answer, as (label, text)."""
-    # The reason for a missing answer has already been printed.
-    found = [("gap", _gap(gap)) for gap in report["gaps"] if gap["reason"] != report["answer"]]
+    # The reason for a missing answer has already been printed, and what `resume` still does is not missing.
+    left = set[str]() if report["status"] != "interrupted" else _tasks_left(report)
+    gaps = [gap for gap in report["gaps"] if gap["reason"] != report["answer"] and gap["task"] not in left]
+    found = [("gap", _gap(gap)) for gap in gaps]
     found += [("contradiction", _contradiction(each)) for each in report["contradictions"]]
     found += [("citation", problem) for problem in report["provenance"]["problems"]]
     if report["provenance"]["unused"]:
@@ -100,6 +102,12 @@ def missing_section(report: ReportData) -> str:
     """The end of an answer in a file: the gaps that it does not state itself. Its reader may see no terminal."""
     gaps = [" ".join(_gap(gap).split()) for gap in report["gaps"] if gap["reason"] not in report["answer"]]
     return "\n## What is missing\n\n" + "".join(f"- {gap}\n" for gap in gaps) if gaps else ""
+
+
+def _tasks_left(report: ReportData) -> set[str]:
+    """The tasks of the plan that have not ended."""
+    tasks = {task["id"] for task in (report["plan"] or {"tasks": ()})["tasks"]}
+    return tasks - {outcome["task"] for outcome in report["outcomes"]}
 
 
 def documents(report: ReportData) -> list[tuple[str, str]]:

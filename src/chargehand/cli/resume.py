@@ -46,19 +46,26 @@ def resume(
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
+    from chargehand.errors import RunOwned
     from chargehand.trace import fold
+    from chargehand.values.status_words import FINISHED
 
     check_writable(output)
     supervisor = make_supervisor(None, {})
     name = supervisor.source.find(run_id)
-    if supervisor.source.owner(name) is not None and (orders := _orders(supervisor, name, tokens, usd, deadline)):
+    owner = supervisor.source.owner(name)
+    if owner is not None and (orders := _orders(supervisor, name, tokens, usd, deadline)):
         code = _give(orders)
         topped_up = tokens is not None or usd is not None or deadline is not None
         stays_away = topped_up or supervisor.home.has(name)  # a run on Temporal is followed from anywhere
         if code or (stays_away and supervisor.source.owner(name) is not None):
             return code
         tokens = usd = deadline = None  # its owner was about to end: the orders wait for the resume
-    app = find_app(supervisor.source.state(name))
+        owner = None
+    state = supervisor.source.state(name)
+    if owner is not None and supervisor.home.has(name) and state.status not in FINISHED:
+        raise RunOwned.by(owner, name)  # before the table of the run is drawn
+    app = find_app(state)
     view = fold(supervisor.source.events(name))
     start = partial(supervisor.resume, name, tokens=tokens, usd=usd, deadline=deadline, retry_failed=retry_failed)
     return watch(supervisor, start, as_json=as_json, output=output, app=app, view=view)
@@ -110,7 +117,8 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     supervisor = make_supervisor(None, {"model": model})
     app = find_app(supervisor.source.state(supervisor.source.find(run_id)))
     start = partial(supervisor.rerun, run_id, plan=plan)
-    return watch(supervisor, start, as_json=as_json, output=output, app=app)
+    with inputs.name_lines(plan_file):
+        return watch(supervisor, start, as_json=as_json, output=output, app=app)
 
 
 @click.command(cls=Command)
@@ -142,4 +150,5 @@ def fork(
     run = supervisor.source.find(run_id)
     app = find_app(supervisor.source.state(run))
     start = partial(supervisor.fork, run, at=at, model=model, plan=plan)
-    return watch(supervisor, start, as_json=as_json, output=output, app=app)
+    with inputs.name_lines(plan_file):
+        return watch(supervisor, start, as_json=as_json, output=output, app=app)

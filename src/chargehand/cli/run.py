@@ -34,7 +34,7 @@ from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS,
     "--max-concurrent", type=int, metavar="N", help=f"At most N calls at once. [default: {DEFAULT_CONCURRENCY}]"
 )
 @click.option("--max-tasks", type=int, metavar="N", help=f"At most N tasks in a plan. [default: {DEFAULT_TASKS:,}]")
-@click.option("--approve", is_flag=True, help="Ask before the plan runs: approve, edit or reject it.")
+@click.option("--approve", is_flag=True, help="Ask before the plan runs: approve or reject it, or give an edited one.")
 @click.option("--ask", is_flag=True, help="Let escalations, and tool calls that need approval, reach a person.")
 @click.option("--critic", is_flag=True, help="Let a critic accept the answer or send it back once.")
 @click.option(
@@ -132,4 +132,5 @@ def run(
         single=single,
         web=web,
     )
-    return watch(supervisor, start, as_json=as_json, as_data=schema is not None, output=output)
+    with inputs.name_lines(plan_file):
+        return watch(supervisor, start, as_json=as_json, as_data=schema is not None, output=output)

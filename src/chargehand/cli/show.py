@@ -113,6 +113,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
     )
     from chargehand.cli.screen import WIDEST, terminal_columns
     from chargehand.trace.number_text import several, short
+    from chargehand.values.status_words import FINISHED
 
     width = min(terminal_columns(), WIDEST) if sys.stdout.isatty() else None
 
@@ -145,7 +146,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
     if left > 0:
         out.put(f"{several(left, 'task')} not ended")
     out.put("")
-    out.markdown(report["answer"])
+    out.markdown(report["answer"] if report["status"] in FINISHED else _without_commands(report["answer"]))
     for line in describe_questions(report["run"], questions):
         out.put(line)
     out.put("")
@@ -156,6 +157,13 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
     if to_restart:
         put("order", f"the next resume restarts {', '.join(to_restart)}", LABEL)
     out.put("\n".join(next_lines(commands(report, has_orders=bool(to_restart))[1:], width)))
+
+
+def _without_commands(answer: str) -> str:
+    """How far a run has come. The commands that continue it are listed as the next ones."""
+    from chargehand.runs.report_from_record import CONTINUE
+
+    return answer.partition(CONTINUE)[0]
 
 
 def describe_time(outcome: dict[str, Any]) -> str:

@@ -34,10 +34,7 @@ class OwnerLock:
             self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             if not _take(self._file):
-                raise RunOwned(
-                    f"Run {run} is being run by {_describe(self._file)}. Wait for it to end, or stop it with "
-                    f"`chargehand cancel {run}`, then try again."
-                )
+                raise RunOwned.by(_describe(self._file), run)
             # A full disk must not prevent pruning: the lock also holds without a name in it.
             with suppress(OSError):
                 _sign(self._file)
@@ -95,7 +92,8 @@ def _describe(file: int) -> str:
     try:
         holder: dict[str, Any] = json.loads(os.pread(file, 4096, 0))
         at = f", the server at {holder['url']}" if "url" in holder else ""
-        return f"process {holder['pid']} on {holder['host']} since {holder['since']}{at}"
+        since = datetime.fromisoformat(holder["since"]).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"process {holder['pid']} on {holder['host']} since {since}{at}"
     except (ValueError, KeyError, TypeError):
         # The owner has taken the lock but has not written its name yet.
         return "another process"

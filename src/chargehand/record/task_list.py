@@ -28,7 +28,8 @@ ACCEPTED = Judgement("accepted")
 class TaskList:
     """The tasks of a run by path, including parts and tasks of nested teams. Only `apply` writes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: str) -> None:
+        self._run = run
         # Path -> the status it ended with; None while it has not.
         self._tasks: dict[str, str | None] = {}
         # Path -> the worker that the plan names, and the tasks it depends on.
@@ -39,7 +40,7 @@ class TaskList:
 
     @staticmethod
     def of(state: Replay) -> TaskList:
-        tasks = TaskList()
+        tasks = TaskList(state.run)
         tasks._add(state.plan or {})
         for whole, plan in state.splits.items():
             tasks._add_parts(whole, plan)
@@ -114,7 +115,7 @@ class TaskList:
             return self._judge_restart(task, order, team)
         if (status := self.status_at_end(task)) is not None:
             what = "there is nothing to stop" if order.order == "stop" else "its worker makes no more calls"
-            again = f"steer RUN {TaskPath.parse(task).whole} --restart"
+            again = f"steer {self._run} {TaskPath.parse(task).whole} --restart"
             return Judgement("too_late", f"{task} has ended ({status}): {what}. Run it again with: chargehand {again}")
         if task in stopped:
             return Judgement("too_late", f"{task} is stopped already.")
@@ -132,9 +133,8 @@ class TaskList:
 
     def _judge_words(self, task: str, order: Order, team: Mapping[str, Any]) -> Judgement:
         if not order.text.strip():
-            return Judgement(
-                "refused", f"There are no words for {task}: give some, as in: steer RUN {task} 'Use euros.'"
-            )
+            example = f"chargehand steer {self._run} {task} 'Use euros.'"
+            return Judgement("refused", f"There are no words for {task}: give some, as in: {example}")
         worker = self._worker(task, team)
         kind = worker.get("kind", "agent")
         if kind == "delegate":

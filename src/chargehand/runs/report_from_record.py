@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import reading
 from chargehand.text.plan_json import parse
-from chargehand.trace.number_text import moment
+from chargehand.trace.number_text import moment, several
 from chargehand.values.effect import Question
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.report import Gap, Report, Timing
@@ -78,7 +78,8 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
             for task in plan.tasks
             if task.id not in state.ended
         )
-    far = "with no plan yet" if plan is None else f"with {len(outcomes)} of {len(plan.tasks)} tasks ended"
+    done = sum(outcome.ok for outcome in outcomes)
+    far = "with no plan yet" if plan is None else f"with {done} of {several(len(plan.tasks), 'task')} done"
     # While a process has it, calls in flight are expected to report their own usage.
     lost = Usage.total([*state.spending.lost, *(each.usage for each in state.in_flight() if not is_owned)])
     return Report(
@@ -100,6 +101,7 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
     )
 
 
+CONTINUE = " Continue with: "
 _UNDER_WAY: frozenset[RunStatus] = frozenset({"running", "waiting", "paused"})
 _NEVER_BEGAN = (
     "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
@@ -124,7 +126,7 @@ def _next(state: Replay, status: RunStatus, *, is_owned: bool) -> str:
         commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
     if not (is_owned and asked):
         commands.append(f"chargehand resume {state.run}")
-    return " Continue with: " + ", then ".join(commands)
+    return CONTINUE + ", then ".join(commands)
 
 
 _MOST_COMMANDS = 5

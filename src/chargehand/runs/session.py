@@ -363,7 +363,9 @@ def check_models(models: Models, settings: Settings, team: Team, budget: Budget,
     if plan is not None and not settings.has_model and not _needs_model(plan, team):
         return
     limited = next((task.id for task in plan.tasks if task.budget and task.budget.usd), None) if plan else None
-    setting = "usd" if budget.usd is not None else None if limited is None else f"budget.usd of task {limited}"
+    setting = None if limited is None else f"budget.usd of task {limited}"
+    if budget.usd is not None:
+        setting = f"The limit of {budget.usd:g} USD"
     for name in dict.fromkeys(_models_of(team, settings)):
         models.check(name)
         if setting is not None and models.price(name) is None:

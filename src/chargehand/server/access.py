@@ -118,7 +118,7 @@ class Guard:
             if path != _OPEN:
                 scope["caller"] = self._access.check_caller({**scope, "path": path}, headers)
         except Refusal as refusal:
-            await error_response(refusal, path_below_root(scope))(scope, receive, send)
+            await error_response(refusal, path_below_root(scope), headers.get("accept", ""))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 

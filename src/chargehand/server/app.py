@@ -96,6 +96,7 @@ class _Refusing:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
+        accepted = Headers(scope=scope).get("accept", "")
         # Starlette raises an error for a wrong method only inside an application.
         scope["app"] = self
 
@@ -112,13 +113,13 @@ class _Refusing:
             if begun:
                 self._log.write("answer broken off", path=scope["path"], error=str(error))
                 raise
-            await error_response(_refusal(error), path_below_root(scope))(scope, receive, send)
+            await error_response(_refusal(error), path_below_root(scope), accepted)(scope, receive, send)
         except Exception as error:  # recorded: it is logged, and the caller gets a problem
             self._log_unexpected(scope, error)
             if begun:
                 raise
             detail = f"{type(error).__name__}. The log of the server has the details; please report it."
-            await error_response(Refusal(500, detail), path_below_root(scope))(scope, receive, send)
+            await error_response(Refusal(500, detail), path_below_root(scope), accepted)(scope, receive, send)
 
     def _log_unexpected(self, scope: Scope, error: Exception) -> None:
         import traceback
@@ -174,4 +175,4 @@ class _Counted:
             if path not in ("/healthz", "/metrics"):
                 ms = round(1000 * (time.monotonic() - began), 1)
                 # Without the query: it may hold a token.
-                self._server.log.write("request", method=scope["method"], path=path, status=status, ms=ms)
+                self._server.log.write_request(scope["method"], path, status, ms)

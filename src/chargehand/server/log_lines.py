@@ -20,6 +20,11 @@ class LogLines:
         self._redactor = redactor
         self._out = out or sys.stderr
 
+    def write_request(self, method: str, path: str, status: int, ms: float) -> None:
+        """A request. As text only one that changes something or is refused: a page makes dozens that read."""
+        if self._form == "json" or method not in ("GET", "HEAD") or status not in (200, 304):
+            self.write("request", method=method, path=path, status=status, ms=ms)
+
     def write(self, what: str, **fields: Any) -> None:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         given = {name: value for name, value in fields.items() if value is not None}

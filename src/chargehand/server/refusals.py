@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import html
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -73,10 +74,13 @@ def refusal_of(error: ChargehandError) -> Refusal:
     return Refusal(_status(error), str(error), getattr(error, "problems", ()), type=f"urn:chargehand:{name}")
 
 
-def error_response(refusal: Refusal, path: str) -> Response:
-    """The refusal in the shape that callers of an address expect: below /v1 OpenAI's shape, elsewhere a problem."""
+def error_response(refusal: Refusal, path: str, accepted: str) -> Response:
+    """The refusal in the shape that callers expect: below /v1 OpenAI's, a page for a browser, else a problem.
+
+    `accepted` is the Accept header. Only a browser that opens an address names text/html in it.
+    """
     if not path.startswith("/v1/"):
-        return problem_response(refusal)
+        return page_response(refusal) if "text/html" in accepted else problem_response(refusal)
     body = {"error": openai_error(refusal)}
     # Clients handle 422 like 400: as a mistake in their request.
     status = 400 if refusal.status == 422 else refusal.status
@@ -88,6 +92,13 @@ def openai_error(refusal: Refusal) -> dict[str, Any]:
     kind = "invalid_request_error" if refusal.status < 500 else "server_error"
     code = None if ":" in refusal.type else refusal.type
     return {"message": refusal.detail, "type": kind, "param": refusal.param, "code": code}
+
+
+def page_response(refusal: Refusal) -> Response:
+    title, detail = html.escape(TITLES[refusal.status]), html.escape(refusal.detail)
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+    headers = {**(refusal.headers or {}), "cache-control": "no-store", "content-security-policy": "default-src 'none'"}
+    return Response(f"{head}<h1>{title}</h1><p>{detail}</p>\n", refusal.status, headers, "text/html")
 
 
 def problem_response(refusal: Refusal) -> Response:

@@ -35,6 +35,7 @@ from chargehand.steps.run_steps import NEEDED_LATER
 from chargehand.text.redaction import Redactor
 
 SHORTEST_TOKEN = 16
+LOCK = "server.lock"
 # Answers under way get this long when the server stops.
 GRACE_S = 1
 FIRST_NEEDED = (
@@ -83,6 +84,8 @@ def serve(supervisor: Supervisor, options: ServeOptions, announce: Callable[[str
     _check_certificate(options.cert, options.key)
     home = supervisor.home.path
     private_folder(home)
+    # Before the port is tried: the other server probably has the same one, and another port would not help.
+    _refuse_second(home)
     with contextlib.closing(listen(options)) as listening:
         port = listening.getsockname()[1]
         url = address(options, port)
@@ -224,17 +227,21 @@ class _Uvicorn(uvicorn.Server):
 @contextlib.contextmanager
 def _only_server(home: Path) -> Generator[None]:
     """Holds the lock of the home's server."""
-    path = home / "server.lock"
     try:
-        held = OwnerLock(path, "server")
+        held = OwnerLock(home / LOCK, "server")
     except RunOwned:
-        raise UsageError(
-            f"A server for {home} runs already: {lock.owner(path)}. Use that one, stop it, or set CHARGEHAND_HOME."
-        ) from None
+        _refuse_second(home)
+        raise
     try:
         yield
     finally:
         held.release()
+
+
+def _refuse_second(home: Path) -> None:
+    """UsageError if another server has the home."""
+    if holder := lock.owner(home / LOCK):
+        raise UsageError(f"A server for {home} runs already: {holder}. Use that one, stop it, or set CHARGEHAND_HOME.")
 
 
 def listen(options: ServeOptions) -> socket.socket:

@@ -84,11 +84,18 @@ def line_of(error: UnicodeDecodeError) -> int:
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """`Did you mean 'x'?` with a space before it, or the known keys."""
     names = sorted(known)
-    by_lower = {name.lower(): name for name in names}
-    import difflib
+    if near := close_name(wrong, names):
+        return f" Did you mean {near!r}?"
+    return f" There is: {', '.join(names)}." if names else ""
 
-    close = difflib.get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0.61)
-    return f" Did you mean {by_lower[close[0]]!r}?" if close else f" There is: {', '.join(names)}." if names else ""
+
+def close_name(wrong: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like the wrong one, if one is."""
+    from difflib import get_close_matches
+
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(wrong.lower(), by_lower, n=1, cutoff=0.61)
+    return by_lower[close[0]] if close else None
 
 
 def _parts(dotted: str) -> tuple[str, ...]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from chargehand.errors import InvalidTeam, UsageError
 from chargehand.record.trusted_folders import TrustRegistry
-from chargehand.settings.toml_file import suggestion
+from chargehand.settings.toml_file import close_name, suggestion
 from chargehand.team.examples import Examples, read_examples
 from chargehand.team.line_numbers import Places
 from chargehand.team.problems import MISSING_TEAM, NO_WORKERS, team_problems
+from chargehand.team.read_team_file import contents
 from chargehand.team.team import Team, invalid_team
 from chargehand.team.team_file import Parts, read_parts
 from chargehand.team.team_tools import TeamCode, is_trusted, read_code, shipped_home
@@ -70,7 +72,7 @@ def _load_folder(
     bare = not (folder / "team.toml").is_file()
     if bare and (folder / "workers").is_dir():
         message = "team.toml:1:1: the folder has workers/ but no team.toml: add one with name and description."
-        raise invalid_team(folder.name, [Problem(code="no_team_file", message=message)])
+        raise invalid_team(folder.resolve().name, [Problem(code="no_team_file", message=message)])
     parts = Parts(folder.resolve().name) if bare else read_parts(folder, trust)
     parts.max_depth = max_depth or parts.max_depth
     code = TeamCode() if bare else _code(folder, trust, parts.problems)
@@ -95,7 +97,7 @@ def _load_folder(
     in_team = _problems_in_team(agents, parts, code, examples, factory_tools)
     problems = [*parts.problems, *examples.problems, *in_team]
     if errors_in(problems):
-        raise invalid_team(parts.name, problems)
+        raise invalid_team(folder.resolve().name, problems)
     return _make_team(workers, parts, code, examples, factory_tools, problems)
 
 
@@ -235,9 +237,23 @@ def _agents(folder: Path, parts: Parts, code: TeamCode, bare: bool) -> list[Agen
         lost = [name for agent in agents if agent.worker for name in agent.worker.missing_tools]
         without = f" (left out: {', '.join(dict.fromkeys(lost))})" if lost else ""
         parts.problems.append(Problem(code="untrusted_code", severity="warning", message=code.warning + without))
+        _warn_of_misspelled_tools(agents, folder / "tools.py")
         for agent in agents:
             agent.worker = agent.worker and agent.worker.without_missing_tools()
     return agents
+
+
+def _warn_of_misspelled_tools(agents: Sequence[AgentFile], code: Path) -> None:
+    """Missing tools that the code, as text, does not name, and that are nearly the name of a built-in tool."""
+    try:
+        words = set(re.findall(r"[\w-]+", contents(code).decode("utf-8", "replace")))
+    except OSError:
+        return  # reported when the folder is trusted
+    for agent in agents:
+        for name in agent.worker.missing_tools if agent.worker else ():
+            if name not in words and (near := close_name(name, BUILTIN)):
+                message = f"{code.name} does not name the tool {name!r}. Did you mean {near!r}?"
+                agent.warn("unknown_tool", "tools", message)
 
 
 def _give_mcp_tools(
