@@ -60,6 +60,35 @@ def test_on_a_terminal_the_answer_is_rendered(shell: Shell) -> None:
     assert "\x1b]0;owned" not in seen
 
 
+def printed_on_terminal(*args: object, home: Path) -> list[str]:
+    """The lines that a terminal of 80 columns gets on stdout."""
+    mine, theirs = pty.openpty()
+    child = process(*args, home=home, env={"TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}, stdout=theirs)
+    os.close(theirs)
+    seen = seen_on(mine)
+    child.communicate(timeout=PATIENCE_S)
+    return [line.rstrip("\r") for line in seen.split("\n")]
+
+
+def test_a_plan_to_approve_is_broken_between_words(shell: Shell) -> None:
+    """`show` fits the question to the terminal, as the prompt does."""
+    long = plan(task("t1", instruction="Compare the prices of all the offers that there are, " * 4))
+    shell("run", "x", "--approve", "-q", "--model", shell.script(planned(*long["tasks"])))
+    lines = printed_on_terminal("show", "last", home=shell.home)
+    assert any(line.startswith("    t1  writer  Compare the prices") for line in lines)
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_the_code_of_a_problem_does_not_lengthen_the_command_before_it(shell: Shell) -> None:
+    """A command to copy is one line, and what follows it is not broken by the terminal."""
+    folder = shell.folder / ("a-rather-long-name-of-a-team-" * 2)
+    shell("teams", "new", folder)
+    shell("trust", folder, "--remove")
+    lines = printed_on_terminal("check", folder, home=shell.home)
+    assert f"  chargehand trust {folder}" in lines
+    assert "  [untrusted_code]" in lines
+
+
 def test_on_a_terminal_a_table_of_tasks_is_drawn_and_stdout_stays_pure(shell: Shell) -> None:
     """Tasks with their status, then the footer."""
     model = shell.script(planned(task("t1"), task("t2")), slow(0.3))

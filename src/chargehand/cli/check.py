@@ -31,7 +31,7 @@ def check(path: str, team: str | None, as_json: bool) -> int:
 
     Exit code 0 without errors, also with warnings; 2 with errors.
     """
-    from chargehand.cli.screen import fit
+    from chargehand.cli.screen import fit, terminal_columns
     from chargehand.errors import UsageError
     from chargehand.values.plan import errors_in
 
@@ -48,8 +48,12 @@ def check(path: str, team: str | None, as_json: bool) -> int:
         return 0 if ok else 2
     for problem in problems[:MOST]:
         # Secrets are removed before a line is broken.
-        said = out.redactor.text(f"{problem.severity}: {problem.message} [{problem.code}]")
-        out.put(fit(said, sys.stdout, below=2))
+        said = fit(out.redactor.text(f"{problem.severity}: {problem.message}"), sys.stdout, below=2)
+        # A command at the end of the message is one line: the code does not make it longer than the terminal.
+        room = terminal_columns() - len(said.rpartition("\n")[2])
+        is_below = sys.stdout.isatty() and len(problem.code) + 3 > room
+        between = "\n  " if is_below else " "
+        out.put(f"{said}{between}[{problem.code}]")
     if len(problems) > MOST:
         out.put(f"and {len(problems) - MOST:,} more; --json lists all")
     if web:

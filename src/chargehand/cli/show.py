@@ -111,7 +111,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
         next_lines,
         tokens,
     )
-    from chargehand.cli.screen import WIDEST, terminal_columns
+    from chargehand.cli.screen import WIDEST, fit, terminal_columns
     from chargehand.trace.number_text import several, short
     from chargehand.values.status_words import FINISHED
 
@@ -148,7 +148,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
     out.put("")
     out.markdown(report["answer"] if report["status"] in FINISHED else _without_commands(report["answer"]))
     for line in describe_questions(report["run"], questions):
-        out.put(line)
+        out.put(fit(out.redactor.text(line), sys.stdout))
     out.put("")
     for label, text in details(report):
         put(label, text, LABEL)

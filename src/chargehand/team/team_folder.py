@@ -236,7 +236,8 @@ def _agents(folder: Path, parts: Parts, code: TeamCode, bare: bool) -> list[Agen
         # A missing tool may be in the code that was not loaded: the worker does without it.
         lost = [name for agent in agents if agent.worker for name in agent.worker.missing_tools]
         without = f" (left out: {', '.join(dict.fromkeys(lost))})" if lost else ""
-        parts.problems.append(Problem(code="untrusted_code", severity="warning", message=code.warning + without))
+        message = f"{code.warning}{without}; {code.remedy}"
+        parts.problems.append(Problem(code="untrusted_code", severity="warning", message=message))
         _warn_of_misspelled_tools(agents, folder / "tools.py")
         for agent in agents:
             agent.worker = agent.worker and agent.worker.without_missing_tools()

@@ -16,12 +16,13 @@ from chargehand.values.base import JSON
 
 
 class TeamCode(NamedTuple):
-    """The tools of a folder; `warning` is the reason why its file was not loaded."""
+    """The tools of a folder; `warning` is the reason why its file was not loaded, `remedy` how to allow it."""
 
     tools: Mapping[str, Tool] = MappingProxyType({})
     path: str | None = None
     hash: str | None = None
     warning: str | None = None
+    remedy: str = ""
 
 
 def shipped_home() -> Path:
@@ -35,10 +36,8 @@ def read_code(folder: Path, trust: TrustRegistry | None, label: str = "tools.py"
     if not path.is_file():
         return TeamCode()
     if not is_trusted(path, trust):
-        warning = (
-            f"{label}: not loaded, {folder} is not trusted; to allow its tools: chargehand trust {folder.resolve()}"
-        )
-        return TeamCode(warning=warning)
+        remedy = f"to allow its tools: chargehand trust {folder.resolve()}"
+        return TeamCode(warning=f"{label}: not loaded, {folder} is not trusted", remedy=remedy)
     real = path.resolve()
     try:
         source = real.read_bytes()
@@ -70,7 +69,7 @@ def _load_stored(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple
         return {}, []
     code = read_code(Path(path).parent, trust, label=path)
     if code.warning:
-        return {}, [code.warning]
+        return {}, [f"{code.warning}; {code.remedy}"]
     if code.hash is None:
         return {}, [f"{path} is gone: the team {team.get('name')!r} had its tools there when the run started."]
     held = _held_tools(team)
