@@ -79,6 +79,19 @@ def test_a_plan_to_approve_is_broken_between_words(shell: Shell) -> None:
     assert [line for line in lines if len(line) > 80] == []
 
 
+def test_a_record_on_a_terminal_ends_with_the_way_to_a_page(shell: Shell) -> None:
+    """On stderr, and only there: a program gets the document alone."""
+    shell("run", "x", "-q", "--model", shell.script())
+    run = Home(shell.home).find("last")
+    mine, theirs = pty.openpty()
+    child = process("trace", "last", home=shell.home, stdout=theirs)
+    os.close(theirs)
+    assert run in seen_on(mine)
+    _, said = child.communicate(timeout=PATIENCE_S)
+    assert said == f"To read it as a page: chargehand trace {run} --format html\n"
+    assert shell("trace", "last").err == ""
+
+
 def test_the_code_of_a_problem_does_not_lengthen_the_command_before_it(shell: Shell) -> None:
     """A command to copy is one line, and what follows it is not broken by the terminal."""
     folder = shell.folder / ("a-rather-long-name-of-a-team-" * 2)
@@ -118,16 +131,16 @@ def test_what_a_model_says_cannot_steer_the_terminal(shell: Shell) -> None:
     assert "owned" in seen
 
 
-def drawn(width: int, tasks: int) -> str:
+def drawn(width: int, tasks: int, names: str = "t", tokens: int = 500) -> str:
     """What is shown of a run with so many tasks, five of them at work."""
     terminal = Console(width=width, height=24, file=io.StringIO())
     live = LiveTable(Screen(Redactor()), RunState(), terminal)
-    made = plan(*(task(f"t{n}") for n in range(tasks)))
-    start = {"request": {"text": "Say it", "budget": {"tokens": 500}}, "team": {"name": "g"}}
+    made = plan(*(task(f"{names}{n}") for n in range(tasks)))
+    start = {"request": {"text": "Say it", "budget": {"tokens": tokens}}, "team": {"name": "g"}}
     live.on_event(make_event("run_started", seq=1, at=1.0, **start))
     live.on_event(make_event("plan_approved", seq=2, at=1.0, plan=made, strategy="parallel"))
     for n in range(5):
-        live.on_event(make_event("attempt_started", f"t{n}", 1, seq=3 + n, at=1.0, worker="writer"))
+        live.on_event(make_event("attempt_started", f"{names}{n}", 1, seq=3 + n, at=1.0, worker="writer"))
     with terminal.capture() as got:
         terminal.print(live.render(3.0))
     return got.get()
@@ -156,6 +169,15 @@ def test_at_60_columns_the_last_column_still_says_something() -> None:
     assert max(map(len, lines)) <= 60
     [row] = [line for line in lines if line.startswith(" t1 ")]
     assert ("writer" in row, "Write the text" in row) == (False, True)
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_long_names_leave_room_for_what_a_task_does(width: int) -> None:
+    """They are cut, and say so; the limits are left out of a line that would be cut."""
+    text = drawn(width, 5, "a-task-with-a-rather-long-name-", tokens=10**15)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("a-task-") == text.count("Write the text") == 5
+    assert "0 tokens · cost $0.00" in text
 
 
 def test_a_task_shows_the_tool_that_it_is_using_and_a_stopped_one_says_so() -> None:

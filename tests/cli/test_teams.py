@@ -188,6 +188,15 @@ def test_doctor_and_models_take_scripted_for_a_model(shell: Shell, monkeypatch: 
     assert {each["model"] for each in shell("models", "--json").json["models"]} == {"scripted"}
 
 
+def test_the_short_list_of_teams_has_a_line_for_each(shell: Shell) -> None:
+    """`-q` leaves out the workers, not the problems of a team."""
+    lines = shell("teams", "-q").out.splitlines()
+    assert [line.split()[0] for line in lines] == list(shipped_teams())
+    shell("teams", "new", "mine")
+    shell("trust", "mine", "--remove")
+    assert "is not trusted" in shell("teams", "-q").out
+
+
 def test_teams_show_gives_a_team_of_ones_own_too(shell: Shell) -> None:
     """Its files and how to try it; a team that cannot be loaded is refused with what is wrong."""
     shell("teams", "new", "mine")

@@ -181,7 +181,8 @@ def _is_text(arg: str) -> bool:
 
 def _usage(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and error.possibilities:
-        error.possibilities = list(error.possibilities)[:1]  # the nearest is the first; the message would sort them
+        # The nearest is the first; the message would sort them.
+        error = click.NoSuchOption(error.option_name, possibilities=error.possibilities[:1], ctx=error.ctx)
     message = error.format_message()
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is None or "`chargehand" in message:

@@ -29,6 +29,10 @@ MOST_ROWS = 25
 WIDE = 100
 NARROW = 80
 BAR = 20
+# The columns of a table other than names and the bar, with their margins and a summary of a few words.
+OTHER_COLUMNS = 56
+# The least characters of both names together.
+LEAST_NAMES = 14
 # How many of the last lines of a draft answer are shown, and how many of its last characters are kept for them.
 DRAFT_LINES = 8
 _DRAFT_TAIL = 4_000
@@ -207,19 +211,22 @@ class LiveTable:
         done = sum(task.status == "done" for task in tasks)
         roomy = self._console.width >= NARROW
         total = several(len(tasks), "task") if roomy else f"{len(tasks):,}"
-        limit = f" of {view.budget['tokens']:,}" if roomy and view.budget.get("tokens") else ""
-        spent = f" of {money(view.budget['usd'])}" if roomy and view.budget.get("usd") else ""
+        limit = f" of {view.budget['tokens']:,}" if view.budget.get("tokens") else ""
+        spent = f" of {money(view.budget['usd'])}" if view.budget.get("usd") else ""
         parts = [
             self._phase(),
             # At the end the figure of the report, as below the answer: its event is written a moment later.
             _seconds(view.report["timing"]["wall_s"] if view.report else view.elapsed_seconds(now)),
             f"{done} of {total} done{_time_left(view, now)}" if view.tasks else "",
-            f"{view.usage.tokens:,}{limit} tokens",
-            f"cost {money(view.usage.usd)}{spent}",
         ]
         if self._console.width >= WIDE:
-            parts.insert(3, several(view.usage.calls, "call"))
-        return Text("  " + " · ".join(filter(None, parts)), "dim", no_wrap=True, overflow="ellipsis")
+            parts.append(several(view.usage.calls, "call"))
+        used, cost = f"{view.usage.tokens:,}", f"cost {money(view.usage.usd)}"
+        line = "  " + " · ".join(filter(None, [*parts, f"{used}{limit} tokens", f"{cost}{spent}"]))
+        if not roomy or len(line) > self._console.width:
+            # What is used is more important than the limits.
+            line = "  " + " · ".join(filter(None, [*parts, f"{used} tokens", cost]))
+        return Text(line, "dim", no_wrap=True, overflow="ellipsis")
 
     def _phase(self) -> str:
         view = self._view
@@ -244,10 +251,11 @@ class LiveTable:
 
     def _table(self, tasks: list[TaskState], now: float) -> Table:
         table = Table(box=None, padding=(0, 1), expand=True, show_header=bool(tasks), header_style="dim")
-        table.add_column("task", no_wrap=True, min_width=4)
         narrow = self._console.width < NARROW
+        ids, workers = self._name_widths(tasks)
+        table.add_column("task", no_wrap=True, min_width=4, max_width=ids, overflow="ellipsis")
         if not narrow:
-            table.add_column("worker", no_wrap=True)
+            table.add_column("worker", no_wrap=True, max_width=workers, overflow="ellipsis")
         table.add_column("status", no_wrap=True, min_width=9)
         if not narrow:
             table.add_column("tries", justify="right", no_wrap=True)
@@ -275,6 +283,15 @@ class LiveTable:
             ]
             table.add_row(*cells)
         return table
+
+    def _name_widths(self, tasks: list[TaskState]) -> tuple[int, int]:
+        """The most characters of a task's and a worker's name, so that something is left for the summary."""
+        width = self._console.width
+        ids = max((len(_branch(task.id)) for task in tasks), default=0)
+        workers = max((len(task.worker) for task in tasks), default=0) if width >= NARROW else 0
+        room = max(width - OTHER_COLUMNS - (BAR if width >= WIDE else 0), LEAST_NAMES)
+        shown = max(min(ids, max(room - workers, room // 2)), 4)
+        return shown, max(min(workers, room - shown), 6)
 
     def _bar(self, task: TaskState, now: float) -> Text:
         """When the task was running, between the start of the run and now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ def read_plan(path: str) -> Plan:
 
 
 @contextmanager
-def name_lines(path: str | None) -> Iterator[None]:
+def name_lines(path: str | None) -> Generator[None]:
     """Problems of the plan in a file are named with their lines, as `check` names them."""
     try:
         yield

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the list as one JSON document.")
 @click.pass_context
 def teams(ctx: click.Context, as_json: bool) -> None:
-    """List the teams that ship with chargehand and those in this folder, with their workers."""
+    """List the teams that ship with chargehand and those in this folder, with their workers; -q leaves these out."""
     if ctx.invoked_subcommand is not None:
         return
     from chargehand.team import shipped_teams
@@ -38,11 +38,11 @@ def teams(ctx: click.Context, as_json: bool) -> None:
         return
     width = max(len(worker["name"]) for team in found for worker in team["workers"] or [{"name": ""}])
     for team in found:
-        _put(team, out, width)
+        _put(team, out, width, workers=not out.quiet)
 
 
-def _put(team: Mapping[str, Any], out: Screen, width: int = 0) -> None:
-    """A line for the team and one for each worker; names are padded to `width`, or to the longest of the team."""
+def _put(team: Mapping[str, Any], out: Screen, width: int = 0, *, workers: bool = True) -> None:
+    """A line for the team and, with `workers`, one for each of them; names are padded to `width`, or to the longest."""
     from chargehand.cli.screen import fit
 
     width = width or max((len(worker["name"]) for worker in team["workers"]), default=0)
@@ -52,7 +52,7 @@ def _put(team: Mapping[str, Any], out: Screen, width: int = 0) -> None:
         out.put(fit(out.redactor.text(text), sys.stdout, below))
 
     put(f"{team['ref']}  ({team['source']})  {team['description']}", 2)
-    for worker in team["workers"]:
+    for worker in team["workers"] if workers else ():
         held = [*worker["tools"], *(["the web with --web"] if worker.get("web") else [])]
         tools = f"  [{', '.join(held)}]" if held else ""
         put(f"    {worker['name']:<{width}}  {worker['description']}{tools}", width + 6)

@@ -44,6 +44,8 @@ def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) ->
     parts = export_run(runs, name, form, out.redactor, content=content)
     if to_stdout:
         write_utf8(parts)
+        if sys.stdout.isatty():
+            out.say(f"To read it as a page: chargehand trace {name} --format html")
     else:
         write_file(file, "".join(parts))
         write_painted(f"{out.link(file.absolute(), sys.stdout)}\n")

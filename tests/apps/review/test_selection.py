@@ -99,13 +99,14 @@ def test_a_path_is_mended_only_where_no_file_has_it(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_lines_fit_the_terminal(tmp_path: Path, width: int) -> None:
-    """Messages and advice go on below where they begin, code is cut, and no word is."""
+    """Messages and advice go on below where they begin, code is cut and says so, and no word is."""
     write(tmp_path, {"a.py": f"    value = {'call_of_it(' * 20}\n"})
     source, words = SourceLines(tmp_path), "It goes wrong in a way that takes a long sentence to describe " * 2
     found = [finding(1, message=words, suggestion=words), finding(1, message="Short.", category="todo")]
     selection = select(found, Change(tmp_path, tmp_path, {"a.py": 10}), source, min_confidence=0)
     shown = text(selection, source, headline(selection, 1, hint=False), all=True, paint=plain, width=width)
     assert max(map(len, shown.splitlines())) <= width
+    assert [len(line) for line in shown.splitlines() if line.endswith("…")] == [width, width]
     assert " ".join(shown.split()).count("takes a long sentence") == 4
     assert "Short.  (todo, confidence 90)" in shown
     assert max(map(len, text(selection, source, "", all=True, paint=plain, width=None).splitlines())) > 120

@@ -120,7 +120,7 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
     if code.strip():
         indent = min(len(code) - len(code.lstrip()), _DEEPEST)
         bar = f"{_MARGIN}{paint('|', 'dim')} {' ' * indent}"
-        shown = code.strip()[: room.room_left(len(_MARGIN) + 2 + indent, _LONGEST)]
+        shown = _cut(code.strip(), room.room_left(len(_MARGIN) + 2 + indent, _LONGEST))
         yield f"{bar}{shown}"
         before, marked = _mark_place(judged, source, len(shown))
         yield f"{bar}{' ' * before}{paint('^' * marked, finding.severity)}"
@@ -129,7 +129,7 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
         yield f"{_MARGIN}{paint('=', 'dim')} {first}"
         yield from (f"{_MARGIN}  {line}" for line in more)
     for line in changed_text(finding.patch) if finding.patch else ():
-        shown = _flat(source.hide(line.expandtabs(4)))[: room.room_left(len(_MARGIN), _LONGEST)]
+        shown = _cut(_flat(source.hide(line.expandtabs(4))), room.room_left(len(_MARGIN), _LONGEST))
         yield f"{_MARGIN}{paint(shown, 'dim')}"
     if judged.why is not None:
         yield f"{_MARGIN}{paint(f'left out: {judged.why}', 'dim')}"
@@ -151,6 +151,10 @@ def _mark_place(judged: Judged, source: SourceLines, length: int) -> tuple[int, 
     if start >= length:
         return 0, min(length, _MARKED)
     return start, max(1, min(end, length) - start)
+
+
+def _cut(code: str, most: int) -> str:
+    return code if len(code) <= most else f"{code[: most - 1]}…"
 
 
 def _flat(words: str) -> str:
