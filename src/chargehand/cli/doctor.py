@@ -180,7 +180,9 @@ def _web(settings: Settings) -> Iterator[DoctorCheck]:
     lacking = search.lacks() if search.lacks else None
     tools = f"fetch_page; web_search needs {lacking}" if lacking else "web_search, fetch_page"
     names = ", ".join(team.web_workers)
-    detail = f"with run --web, {names} of {team.name} may: {tools}" if names else f"no worker of {team.name} may use it"
+    detail = f"no worker of the team {team.name} may use it"
+    if names:
+        detail = f"with run --web, {names} of the team {team.name} may use {tools}"
     yield DoctorCheck("web", "ok", detail)
 
 

@@ -140,7 +140,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
         ]
         # The rows add up to the total above.
         if rest := tokens(report["usage"]) - sum(tokens(each["usage"]) for each in report["outcomes"]):
-            rows.append(("rest", "", "", "", "", f"{rest:,}", "not part of any task"))
+            rows.append(("rest", "", "", "", "", f"{rest:,}", "plan, checks, answer and earlier attempts"))
         out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows)
     left = (len(report["plan"]["tasks"]) if report["plan"] else 0) - len(report["outcomes"])
     if left > 0:

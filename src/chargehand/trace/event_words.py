@@ -97,6 +97,8 @@ def _describe(event: Event, view: RunState) -> str | None:
             return f"waiting for {value['provider']} until {moment(value['until'])}"
         case Decided(decision="wait_over"):
             return "the wait is over"
+        case Decided(decision="extend", value=True):
+            return "asking the planner for tasks that could fill the gaps"
         case RunEnded(status=status):
             return f"ended: {status}"
         case Control(order=order, verdict="accepted"):

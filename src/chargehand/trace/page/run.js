@@ -12,6 +12,8 @@ import { count, cut, moment, sentence, several, statusWords } from "./words.js";
 
 // Characters of the request that the heading has.
 const LONG_TITLE = 160;
+// Strategy of a plan -> what that means for its tasks.
+const SHAPES = { single: "one task", sequential: "tasks one after another", parallel: "all tasks in parallel", hybrid: "some tasks in parallel" };
 
 export async function showRun(main, id) {
   const source = openRun(id);
@@ -160,7 +162,7 @@ export const brandLine = (...rest) =>
 
 function head(state, said, connected) {
   const facts = [
-    `run ${state.run}`, state.forked_from ? forked(state.forked_from) : "", state.team ? `team ${state.team}` : "", state.strategy ? `${state.strategy} plan` : "",
+    `run ${state.run}`, state.forked_from ? forked(state.forked_from) : "", state.team ? `team ${state.team}` : "", SHAPES[state.strategy] ?? "",
     state.started ? moment(state.started) : "", state.sessions.length > 1 ? several(state.sessions.length, "session") : "",
     state.rerun_of ? ["repeats ", runLink(state.rerun_of)] : "",
   ].filter(Boolean);
