@@ -237,6 +237,7 @@ def test_what_was_decided_after_an_attempt_is_said_in_words(browser: Browser, fi
     said = window.page.locator(".decision > summary").all_inner_texts()
     assert said == ["Then: once more, with a rewritten instruction", "The task was rewritten"]
     assert "Collect <b>three</b> figures for Oslo." in window.words(".drawer")
+    assert "some tasks in parallel" in window.words("main")
     assert window.problems == []
 
 
