@@ -14,7 +14,6 @@ from chargehand.planner.settle_plan import Rejected
 from chargehand.synthesizer import Synthesis
 from chargehand.synthesizer.synthesis import keeps_open
 from chargehand.team import Team
-from chargehand.trace.number_text import LEAST_SPEEDUP
 from chargehand.values.outcome import IMPACT_OF_TEAM, Fault, Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import Gap, Report, Timing, evidence_notes
@@ -23,6 +22,8 @@ from chargehand.values.status_words import RunStatus
 
 # Errors of a worker or provider that does not answer at all. A wrong key is different: the caller has to correct it.
 UNREACHABLE = frozenset({"rate_limited", "overloaded", "connection", "timeout"})
+# From this factor on, calls of a run were made at the same time.
+PARALLEL = 1.1
 
 
 class RunResults(NamedTuple):
@@ -54,7 +55,7 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
     usage = Usage.total([done.planning, *(outcome.usage for outcome in done.outcomes.values()), synthesis.usage])
     timing = _timing(done, synthesis, engine.clock.now())
     # A chain of teams is not a chain if tasks ran in parallel inside them.
-    by_teams = team.does_by_teams(done.plan.tasks) and timing.speedup >= LEAST_SPEEDUP
+    by_teams = team.does_by_teams(done.plan.tasks) and timing.speedup >= PARALLEL
     advice = done.plan.advice(by_teams=by_teams, workers=len(team.workers))
     return Report(
         run=engine.run,
