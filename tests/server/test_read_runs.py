@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from chargehand import Supervisor, Team, Worker
 from chargehand.record.home import Home
 from chargehand.record.index import RunInfo
+from chargehand.server.run_figures import RunFigures
 from chargehand.server.run_list import RunList, RunsQuery
 from chargehand.testing import ScriptedModel
 from chargehand.trace.pack_page import MODULES, asset
@@ -110,6 +112,17 @@ def test_a_line_of_the_list_has_its_figures(tmp_path: Path) -> None:
     }  # fmt: skip
     assert figures[run]["tokens"] > 0
     assert {"tasks": 2, "done": 0, "questions": 1}.items() <= figures[waiting].items()
+
+
+def test_a_line_of_the_list_has_the_budget_after_a_top_up(tmp_path: Path) -> None:
+    """What was added when the run was resumed is part of it."""
+    supervisor = make_supervisor(tmp_path)
+    short = asyncio.run(supervisor.run("Do both parts", tokens=100))
+    assert short.status == "failed"
+    assert asyncio.run(supervisor.resume(short.run, tokens=50_000)).status == "complete"
+    figures = RunFigures(Home(tmp_path)).read(Home(tmp_path).runs())[short.run]
+    assert figures["tokens"] > 100
+    assert figures["budget"]["tokens"] == 50_100
 
 
 def test_a_line_of_the_list_counts_the_tasks_of_nested_teams(tmp_path: Path) -> None:
