@@ -64,6 +64,15 @@ def test_a_ceiling_is_three_shares(limit: int, synthesis: int, number: int, most
     assert ceiling(limit, synthesis, number) == most
 
 
+def test_a_planner_that_the_budget_denies_did_not_fail() -> None:
+    """No model was called: the report blames the budget, not a model."""
+    report = drafted(eight(), budget=Budget(tokens=500)).run()
+    assert report.error is not None
+    assert report.error.kind == "budget"
+    assert "model failed" not in report.error.message
+    assert report.usage.calls == 0
+
+
 def test_one_task_of_a_model_made_plan_used_the_whole_budget() -> None:
     """It stops at three times its share, and all others are done."""
     flow = drafted(eight(), endless("t1"))

@@ -170,7 +170,9 @@ async def ask_for_plan(
         used.append(usage_of(result, call.model))
         if result.reply is None:
             assert result.error is not None
-            fault = Fault(kind=result.error.kind, message=f"The planner's model failed: {result.error.message}")
+            # A call that the budget denies is not sent.
+            what = "The planner was not asked" if result.error.kind == "budget" else "The planner's model failed"
+            fault = Fault(kind=result.error.kind, message=f"{what}: {result.error.message}")
             return Unplanned(fault, (), Usage.total(used))
         draft, problems = read(result.reply.text, number)
         if draft is not None and not errors_in(problems):
