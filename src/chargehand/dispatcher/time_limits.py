@@ -118,10 +118,9 @@ class Countdown:
     def _why(self, task: Task) -> str:
         if self.kind == "cancelled":
             return stopped_by_person(task.id, self.engine.orders.stop_reason(task.id))
-        seconds = f"{round(self.seconds or 0, 1):g} s"
         if self.kind == "timeout":
-            return f"{task.worker} was stopped at its time of {seconds}."
-        return f"{task.worker} was stopped at the run's deadline. It had {seconds}."
+            return f"{task.worker} was stopped at its time of {round(self.seconds or 0, 1):g} s."
+        return f"{task.worker} was stopped at the run's deadline."
 
     def stop(self) -> None:
         """Let it fire now."""
