@@ -328,3 +328,13 @@ def test_runs_are_watched_on_a_terminal_only(shell: Shell) -> None:
     """A program is told what to call instead."""
     got = shell("runs", "--watch")
     assert (got.code, "needs a terminal" in got.complaint) == (2, True)
+
+
+def test_the_times_in_the_table_add_up(shell: Shell) -> None:
+    """To those of the calls one after the other: the row `rest` has the time of the planner and the synthesizer."""
+    model = shell.script({**planned(task("t1"), task("t2")), "delay_ms": 1200})
+    report = shell("run", "x", "--model", model, "--json").json
+    rest = report["timing"]["sequential_s"] - sum(each["usage"]["seconds"] for each in report["outcomes"])
+    [row] = [line for line in shell("show", "last").out.splitlines() if line.startswith("rest ")]
+    assert rest >= 1.2
+    assert f" {rest:.1f} s " in row

@@ -112,7 +112,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
         tokens,
     )
     from chargehand.cli.screen import WIDEST, fit, terminal_columns
-    from chargehand.trace.number_text import several, short
+    from chargehand.trace.number_text import duration, several, short
     from chargehand.values.status_words import FINISHED
 
     width = min(terminal_columns(), WIDEST) if sys.stdout.isatty() else None
@@ -138,9 +138,11 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
             )
             for each in report["outcomes"]
         ]
-        # The rows add up to the total above.
+        # The rows add up to the total above and, in time, to that of all calls one after the other.
         if rest := tokens(report["usage"]) - sum(tokens(each["usage"]) for each in report["outcomes"]):
-            rows.append(("rest", "", "", "", "", f"{rest:,}", "plan, checks, answer and earlier attempts"))
+            took = report["timing"]["sequential_s"] - sum(each["usage"]["seconds"] for each in report["outcomes"])
+            time = duration(took) if took >= 0.0005 else ""
+            rows.append(("rest", "", "", "", time, f"{rest:,}", "plan, checks, answer and earlier attempts"))
         out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows)
     left = (len(report["plan"]["tasks"]) if report["plan"] else 0) - len(report["outcomes"])
     if left > 0:
