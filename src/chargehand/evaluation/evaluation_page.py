@@ -58,7 +58,7 @@ _MEANINGS = {
     "tasks_done": "tasks that were done",
     "tokens": "for each case",
     "usd": "dollars for each case",
-    "seconds": "of work for each case",
+    "seconds": "for each case, with what it takes to begin and to end it",
     "wall_seconds": "from start to end of a run",
     "speedup": "times as fast as one task after the other",
 }
