@@ -46,6 +46,12 @@ def test_the_state_says_up_to_which_event_it_goes(client: Client, run: str, home
     assert {task["status"] for task in state["tasks"]} == {"done"}
 
 
+def test_the_time_of_a_run_that_is_over_is_that_of_its_report(client: Client, run: str) -> None:
+    """Not that of its last event, which comes a little later."""
+    report = client.get(f"{RUNS}/{run}").json
+    assert client.get(f"{RUNS}/{run}/state").json["elapsed_s"] == round(report["timing"]["wall_s"], 3)
+
+
 def test_two_runs_are_compared_as_the_command_does(client: Client, run: str, home: Path) -> None:
     """What `Supervisor.diff` gives; a run that is not there is 404."""
     found = client.get(f"/api/v1/diff?a={run}&b=last").json
