@@ -40,6 +40,7 @@ def test_the_page_shows_the_run(browser: Browser, file: Path) -> None:
         "5 of 8 tasks done, 1 failed, 1 escalated, 1 skipped",
         "18,620",
         "$0.1053",
+        "78 of 100",
         "Travel times are missing.",
         "Oslo suits a small data team better",
         "Inhabitants of Bergen",
@@ -50,6 +51,7 @@ def test_the_page_shows_the_run(browser: Browser, file: Path) -> None:
         "synthesizer",
     ):
         assert words in text, words
+    assert "longest chain of calls" in (window.page.locator(".legend").first.text_content() or "")
     assert window.problems == []
 
 

@@ -73,7 +73,7 @@ export function drawer(source, close) {
     return [
       block("Error", error), block("Escalated", escalation),
       outcome.because?.length ? field("Because of", outcome.because.map((id) => [taskLink(id), " "])) : null,
-      block(`${outcome.partial ? "Partial output" : "Output"}${Number.isInteger(outcome.confidence) ? ` · confidence ${outcome.confidence} %` : ""}`,
+      block(`${outcome.partial ? "Partial output" : "Output"}${Number.isInteger(outcome.confidence) ? ` · confidence ${outcome.confidence}` : ""}`,
         pretty(outcome.output), typeof outcome.output === "string" ? "" : "json"),
       outcome.claims?.length ? field("Claims", h("ul", {}, outcome.claims.map((claim) => h("li", {}, claim.statement, sources(claim, state))))) : null,
       outcome.findings?.length ? field("Findings", h("ul", {}, outcome.findings.slice(0, 100).map((finding) =>

@@ -34,7 +34,7 @@ export function figures(state) {
     ["Cost", money(usage.usd), usage.usd === null ? "the model has no known price" : budget.usd ? `of ${money(budget.usd)}` : ""],
     ["Model calls", count(usage.calls), usage.tools ? several(usage.tools, "tool call") : ""],
   ];
-  if (Number.isInteger(state.report?.confidence)) cards.push(["Confidence", `${state.report.confidence} %`, ""]);
+  if (Number.isInteger(state.report?.confidence)) cards.push(["Confidence", `${state.report.confidence}`, "of 100"]);
   return h("dl", { class: "figures" }, cards.map(([name, figure, beside]) =>
     h("div", {}, h("dt", {}, name), h("dd", {}, figure, h("small", {}, beside)))));
 }
@@ -81,7 +81,7 @@ export function findings(state) {
       h("span", { class: `sev v-${/^[a-z]+$/.test(each.severity) ? each.severity : "info"}` }, String(each.severity)),
       h("div", {}, each.path ? h("code", {}, `${each.path}${each.line ? `:${each.line}` : ""}`) : null,
         h("p", {}, withCode(each.message ?? "")), each.suggestion ? h("p", { class: "quiet" }, withCode(each.suggestion)) : null),
-      Number.isInteger(each.confidence) ? h("small", {}, `confidence ${each.confidence} %`) : null))),
+      Number.isInteger(each.confidence) ? h("small", {}, `confidence ${each.confidence}`) : null))),
   left > 0 ? h("p", { class: "quiet" }, `${several(left, "finding")} more in the export.`) : null);
 }
 
