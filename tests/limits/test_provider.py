@@ -677,16 +677,23 @@ def test_a_loop_that_was_closed_takes_its_waiters_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "answered"), [("rate_limited", True), ("auth", True), ("connection", False), ("ok", True)]
+    ("said", "connected", "exists"),
+    [
+        ("rate_limited", False, True),
+        ("auth", False, True),
+        ("connection", False, False),
+        ("connection", True, True),
+        ("ok", False, True),
+    ],
 )
-def test_a_refusal_is_an_answer_too(said: CallResult, answered: bool) -> None:
-    """Only a provider that nobody has heard of is given little patience."""
+def test_a_refusal_is_an_answer_too(said: CallResult, connected: bool, exists: bool) -> None:
+    """Only a provider that nobody has heard of, and that took no request, is given little patience."""
 
     async def main() -> bool:
         limits = ProviderLimits("p")
         permit = await limits.acquire("run", 0, 1)
         assert isinstance(permit, Permit)
-        permit.give_back(said, asyncio.get_running_loop().time())
-        return limits.answered
+        permit.give_back(said, asyncio.get_running_loop().time(), connected=connected)
+        return limits.exists
 
-    assert run_virtual(main())[0] is answered
+    assert run_virtual(main())[0] is exists

@@ -59,13 +59,17 @@ class Permit:
         retry_after: float | None = None,
         tokens_actual: int | None = None,
         reason: str = "",
+        connected: bool = False,
     ) -> list[BreakerChange]:
-        """Give the permit back with the result of the call. Only the first time counts."""
+        """Give the permit back with the result of the call. Only the first time counts.
+
+        `connected`: the provider had taken the request when the connection broke.
+        """
         if not self._open:
             return []
         self._open = False
-        if result not in ("connection", "timeout", "cancelled", "unsent"):
-            self._limits.answered = True
+        if connected or result not in ("connection", "timeout", "cancelled", "unsent"):
+            self._limits.exists = True
         return self._limits.settle(self, self._ticket, self._epoch, result, now, retry_after, tokens_actual, reason)
 
 
@@ -112,8 +116,8 @@ class ProviderLimits:
     ) -> None:
         self.name = name
         self.in_flight = 0
-        # Whether it has ever answered: a provider that never did probably does not exist.
-        self.answered = False
+        # Whether it has ever answered or taken a request: else its address is probably wrong.
+        self.exists = False
         self.rate = Rate()
         self.adaptive = Adaptive(start=start)
         self.breaker = Breaker(f"provider:{name}", threshold, cooldown_s, longest_s)
@@ -177,7 +181,7 @@ class ProviderLimits:
     def leave_alone(self, until: float) -> None:
         """Send nothing before this time, and then one call first: the provider has asked for this before."""
         now = asyncio.get_running_loop().time()
-        self.answered = True
+        self.exists = True
         self.adaptive.hold(now, until - now)
         self._pump(now)
 

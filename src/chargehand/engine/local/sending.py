@@ -30,7 +30,7 @@ from chargehand.values.outcome import Fault
 
 # Larger than the number of tasks: a refused call asks again after all calls that were refused less often.
 BEHIND_ALL = 1_000_000
-# How long a call waits for a provider that has never answered: a wrong address is reported soon.
+# How long a call waits for a provider that has never taken a request: a wrong address is reported soon.
 PATIENCE_AT_FIRST_S = 3.0
 # Usage of more than this many times the highest estimate of a call cannot be the usage of that call.
 ABSURD = 2
@@ -130,7 +130,9 @@ class Sender:
                 waited.sent = before or not error.unsent
                 waited.unanswered = lost or (not error.unsent and error.kind in UNANSWERED)
                 result, pause = _for_limits(error), error.retry_after
-                self._record_changes(permit.give_back(result, loop.time(), retry_after=pause, reason=str(error)))
+                broke = error.kind == "connection" and not error.unsent
+                changes = permit.give_back(result, loop.time(), retry_after=pause, reason=str(error), connected=broke)
+                self._record_changes(changes)
                 fault = Fault(kind=error.kind, message=str(error))
                 if error.transient and pause is not None and pause > effect.patience_s:
                     return self._out(effect, loop.time() + pause, fault)
@@ -177,8 +179,8 @@ class Sender:
 
     def _patience(self, effect: ModelCall) -> float:
         """How many seconds a call waits for its provider to recover."""
-        answered = self._provider(effect).answered
-        return effect.patience_s if answered else min(effect.patience_s, PATIENCE_AT_FIRST_S)
+        exists = self._provider(effect).exists
+        return effect.patience_s if exists else min(effect.patience_s, PATIENCE_AT_FIRST_S)
 
     async def acquire(
         self, site: Site, effect: ModelCall, tokens: int, waited: Waited, patience: float | None = None, retry: int = 0
