@@ -17,6 +17,7 @@ from chargehand.settings.toml_file import read
 from chargehand.team import shipped_teams
 from chargehand.team.problems import team_problems
 from tests.cli.terminal import Shell
+from tests.cli.test_run import failing
 
 PLAN: dict[str, Any] = {
     "goal": "g",
@@ -61,10 +62,10 @@ def test_the_list_of_teams_reads_each_once(shell: Shell) -> None:
 
 def test_models_are_made_and_checked_once(shell: Shell) -> None:
     """For a run and for its continuation: the script is read once, and every model is looked up once."""
-    given = ["--plan", shell.write("plan.json", PLAN), "--model", shell.script()]
+    given = ["--plan", shell.write("plan.json", PLAN), "--model", shell.script(failing("t1"))]
     with counted(ScriptedModel.load, check_models) as calls:
-        assert shell("run", *given).code == 0
+        assert shell("run", *given).code == 1
     assert calls == {"load": 1, "check_models": 1}
     with counted(ScriptedModel.load, check_models) as calls:
-        assert shell("resume", "last", "--retry-failed").code == 0
+        assert shell("resume", "last", "--retry-failed").code == 1
     assert calls == {"load": 1, "check_models": 1}

@@ -321,5 +321,5 @@ def test_a_speed_up_is_shown_where_there_was_one(speedups: tuple[float, ...], is
     evaluation = evaluated(*(result(f"c{n}", metrics={"speedup": each}) for n, each in enumerate(speedups)))
     [kind] = evaluation.candidates[0].kinds
     assert "speedup" in kind.metrics
-    assert ("speedup" in kind.shown) is is_shown
+    assert ("speedup" in kind.to_show) is is_shown
     assert ("as fast" in to_html(evaluation, None)) is is_shown

@@ -272,7 +272,7 @@ def _table(evaluation: Evaluation, out: Screen) -> None:
     kinds = [{each.kind: each for each in candidate.kinds} for candidate in evaluation.candidates]
     rows: list[tuple[str, ...]] = []
     for kind in KINDS:
-        found = [of[kind].shown if kind in of else {} for of in kinds]
+        found = [of[kind].to_show if kind in of else {} for of in kinds]
         for name in dict.fromkeys(name for metrics in found for name in metrics):
             figures = [span(metrics[name].estimate) if name in metrics else "-" for metrics in found]
             rows.append((kind, name.replace("_", " "), *figures))

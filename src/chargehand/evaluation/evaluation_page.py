@@ -154,7 +154,7 @@ def _plots(kind: Kind, found: Sequence[tuple[int, str, KindSummary]]) -> str:
     groups = [
         (
             name.replace("_", " "),
-            [Bar(who, series, each.shown[name].estimate) for series, who, each in found if name in each.shown],
+            [Bar(who, series, each.to_show[name].estimate) for series, who, each in found if name in each.to_show],
         )
         for name in _SHARES
     ]
@@ -184,11 +184,11 @@ def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
 
 
 def _figures(found: Sequence[tuple[int, str, KindSummary]]) -> str:
-    names = dict.fromkeys(name for _, _, summary in found for name in summary.shown)
+    names = dict.fromkeys(name for _, _, summary in found for name in summary.to_show)
     rows = "".join(
         f"<tr><td>{escape(name.replace('_', ' '))}{quiet(_MEANINGS.get(name, ''))}</td>"
         + "".join(
-            f"<td>{escape(span(summary.shown[name].estimate)) if name in summary.shown else '–'}</td>"
+            f"<td>{escape(span(summary.to_show[name].estimate)) if name in summary.to_show else '–'}</td>"
             for _, _, summary in found
         )
         + "</tr>"

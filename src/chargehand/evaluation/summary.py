@@ -55,7 +55,7 @@ class KindSummary(Value):
     confusion: Confusion | None = None
 
     @property
-    def shown(self) -> dict[str, Metric]:
+    def to_show(self) -> dict[str, Metric]:
         """The metrics for people: a speed-up only where there was one."""
         faster = self.metrics.get("speedup")
         hidden = {"speedup"} if faster is not None and faster.estimate.mean < LEAST_SPEEDUP else set[str]()

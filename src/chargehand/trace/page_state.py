@@ -37,7 +37,7 @@ def page_state(view: RunState, *, since: int = 0) -> Data:
         "started": view.started,
         "ended": view.ended,
         "last_event": view.last_event,
-        "elapsed_s": round(_elapsed(view), 3),
+        "elapsed_s": round(_elapsed_s(view), 3),
         "sessions": [[each.started, each.ended, each.resumed] for each in view.sessions],
         "idle": view.idle,
         "budget": {**view.budget, "deadline_s": view.deadline_s},
@@ -111,7 +111,7 @@ def _call(call: CallView) -> list[Any]:
     return [call.kind, call.role or call.name, call.started, call.ended, state, round(call.waiting_s, 3)]
 
 
-def _elapsed(view: RunState) -> float:
+def _elapsed_s(view: RunState) -> float:
     """The time in the report of a run that is over, as everywhere else: its last events come a little later."""
     timing = part_in(view.report or {}, "timing") if view.ended is not None else {}
     return number_in(timing, "wall_s") or view.elapsed_seconds()
