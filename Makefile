@@ -18,7 +18,7 @@ NPM_CLIENTS := openai @modelcontextprotocol/server-everything
 # Twice the cores of the smallest machine: many tests wait for processes and for the network.
 WORKERS ?= 4
 # Each worker has its part from the start, so that a server or a browser is started once for the tests of a module.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 PYTEST_ARGS ?=
 # Debian's Chromium, for the tests of the page; only root can install it.
 BROWSER := (test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install --no-install-recommends chromium) >/dev/null 2>&1
@@ -34,6 +34,8 @@ install: .venv/.installed ## the chargehand command in .venv/
 dev: .venv/.dev ## install, with everything tests and linters need
 	@:
 
+# Few of its tests wait, and each worker collects them all.
+check: WORKERS := 2
 check: dev ## lint, types, import layers, and the tests that take seconds
 	@echo "== pytest, without the slow tests"
 	@$(call beside_lint,$(PYTEST) -m 'not slow' $(PYTEST_ARGS))

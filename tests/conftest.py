@@ -40,6 +40,7 @@ SLOW = (
     "tests/engine/temporal/test_runs_from_runs.py",
     "tests/engine/temporal/test_runs_on_temporal.py",
     "tests/engine/temporal/test_tls.py",
+    "tests/engine/temporal/test_versions.py",
     "tests/faults/",
     "tests/programs/",
     "tests/project/test_docs.py",
