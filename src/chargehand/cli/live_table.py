@@ -19,7 +19,7 @@ from chargehand.cli.screen import Screen, console, fit
 from chargehand.events import BreakerChanged, Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
 from chargehand.trace import RunState, TaskState
 from chargehand.trace.event_words import describe_event, progress_words, sent_again
-from chargehand.trace.number_text import duration, moment, money, several, short
+from chargehand.trace.number_text import duration, first_line, moment, money, several, short
 from chargehand.values.key import TaskPath
 
 REFRESH_S = 0.125
@@ -94,7 +94,7 @@ class LiveTable:
             case BreakerChanged(name=name):
                 self._left_alone.pop(name, None)
             case Warned(message=message):
-                words = f"warning: {self._screen.clean(_first_line(message))}"
+                words = f"warning: {self._screen.clean(first_line(message))}"
                 # Broken here, so that a command or a path in it can be copied.
                 warning = Text(fit(words, sys.stderr, below=len("warning: ")), "yellow")
                 if self._kept is None:
@@ -184,7 +184,7 @@ class LiveTable:
         if self._view.status == "paused":
             again.append(f"Continue it from another terminal: chargehand resume {self._view.run}")
         return [
-            Text(f"  {self._screen.clean(_first_line(words))}", "yellow", no_wrap=True, overflow="ellipsis")
+            Text(f"  {self._screen.clean(first_line(words))}", "yellow", no_wrap=True, overflow="ellipsis")
             for words in (*self._left_alone.values(), *again)
         ]
 
@@ -314,17 +314,12 @@ class LiveTable:
     def _doing(self, task: TaskState) -> str:
         """What a task is doing: its result, the tasks it waits for, or its current step."""
         if task.outcome is not None:
-            return _first_line(str(task.outcome.get("summary") or ""))
+            return first_line(str(task.outcome.get("summary") or ""))
         if task.status == "waiting" and task.depends_on:
             return f"after {', '.join(task.depends_on)}"
         if task.id in self._again:
             return self._again[task.id]
         return self._tool.get(task.id) or task.instruction
-
-
-def _first_line(text: str) -> str:
-    """The rest of an error may be a whole request, which would fill the terminal."""
-    return text.strip().partition("\n")[0]
 
 
 def _values(arguments: dict[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LARGEST = 50_000_000
 STDIN = "-"
 MOST_NAMED = 50
-_ID = re.compile(rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_ID = rb'"id"\s*:\s*"((?:[^"\\]|\\.)*)"'
 
 
 def text_of_stdin(what: str) -> str:
@@ -113,7 +113,7 @@ def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[
 
     lines: dict[str, list[int]] = {}
     line, at = 1, 0
-    for match in _ID.finditer(data):
+    for match in re.finditer(_ID, data):
         line, at = line + data.count(b"\n", at, match.start()), match.start()
         try:
             lines.setdefault(str(from_json(b'"' + match[1] + b'"')), []).append(line)

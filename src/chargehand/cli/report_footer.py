@@ -6,7 +6,6 @@ The functions that `show` uses take the report as JSON, so that it can print a s
 from __future__ import annotations
 
 import os
-import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ import click
 from chargehand.cli.screen import NARROWEST, WIDEST, Screen, terminal_columns
 from chargehand.cli.shared_options import source
 from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, round_up, several, share
+from chargehand.values.lazy_regex import lazy_regex
 
 if TYPE_CHECKING:
     from chargehand.values.report import Report
@@ -213,7 +213,7 @@ def _need(message: str) -> float | None:
     return None if found is None else float(found[1].replace(",", ""))
 
 
-_NEEDS = re.compile(r"needs about ([\d,.]*\d)")
+_NEEDS = lazy_regex(r"needs about ([\d,.]*\d)")
 # How many tasks a plan is assumed to have that was not made, and the least time to add, in seconds.
 FEW_TASKS = 5
 LEAST_TIME_S = 60.0

@@ -112,7 +112,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
         tokens,
     )
     from chargehand.cli.screen import WIDEST, fit, terminal_columns
-    from chargehand.trace.number_text import duration, several, short
+    from chargehand.trace.number_text import duration, first_line, several, short
     from chargehand.values.status_words import FINISHED
 
     width = min(terminal_columns(), WIDEST) if sys.stdout.isatty() else None
@@ -134,7 +134,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
                 str(each["attempts"]),
                 describe_time(each),
                 f"{tokens(each['usage']):,}",
-                short(out.redactor.text(each["summary"]).strip().partition("\n")[0], LONGEST_SUMMARY),
+                short(first_line(out.redactor.text(each["summary"])), LONGEST_SUMMARY),
             )
             for each in report["outcomes"]
         ]

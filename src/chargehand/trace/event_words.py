@@ -40,7 +40,7 @@ from chargehand.events import (
     Warned,
 )
 from chargehand.text.escaping import dump_json
-from chargehand.trace.number_text import duration, moment, several, tasks_in_words
+from chargehand.trace.number_text import duration, first_line, moment, several, tasks_in_words
 from chargehand.trace.run_state import RunState
 
 
@@ -187,5 +187,5 @@ def _describe_end(task: str, view: RunState, at: float) -> str:
     took = "reused" if ended.reused else duration(worked) if (worked := ended.worked_seconds()) else ""
     figures = ", ".join(part for part in (took, f"{ended.tokens:,} tokens" if ended.tokens else "") if part)
     progress = f" [{words}]" if (words := progress_words(view, at)) else ""
-    said = str(outcome.get("summary", "")).strip().partition("\n")[0]  # an error may quote a whole request below
+    said = first_line(str(outcome.get("summary", "")))
     return f"{task} {ended.status}{f' ({figures})' if figures else ''}{progress}: {said}"

@@ -47,6 +47,11 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def first_line(text: str) -> str:
+    """The rest of an error may be a whole request, which would fill the terminal."""
+    return text.strip().partition("\n")[0]
+
+
 def short(text: str, most: int) -> str:
     """The text on one line of at most `most` characters."""
     line = " ".join(text[: most * 4].split())
