@@ -121,14 +121,18 @@ def test_a_line_of_the_list_has_its_figures(tmp_path: Path) -> None:
 
 
 def test_a_line_of_the_list_has_the_budget_after_a_top_up(tmp_path: Path) -> None:
-    """What was added when the run was resumed is part of it."""
+    """What was added when the run was resumed is part of it, whether the run then used more than before or not."""
     supervisor = make_supervisor(tmp_path)
     short = asyncio.run(supervisor.run("Do both parts", tokens=100))
-    assert short.status == "failed"
+    late = asyncio.run(supervisor.run("Do both parts", tokens=50_000, deadline=0.001))
+    assert (short.status, late.status) == ("failed", "failed")
     assert asyncio.run(supervisor.resume(short.run, tokens=50_000)).status == "complete"
-    figures = RunFigures(Home(tmp_path)).read(Home(tmp_path).runs())[short.run]
-    assert figures["tokens"] > 100
-    assert figures["budget"]["tokens"] == 50_100
+    assert asyncio.run(supervisor.resume(late.run, tokens=1_000, deadline=3_600)).status == "complete"
+    figures = RunFigures(Home(tmp_path)).read(Home(tmp_path).runs())
+    assert figures[short.run]["tokens"] > 100
+    assert figures[short.run]["budget"]["tokens"] == 50_100
+    assert figures[late.run]["tokens"] < 50_000
+    assert figures[late.run]["budget"]["tokens"] == 51_000
 
 
 def test_a_line_of_the_list_counts_the_tasks_of_nested_teams(tmp_path: Path) -> None:

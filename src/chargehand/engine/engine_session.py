@@ -162,6 +162,11 @@ class EngineSession(Engine, Protocol):
         ...
 
     @property
+    def limit(self) -> Budget:
+        """What the run may use in all its sessions, with what was added to it."""
+        ...
+
+    @property
     def spent(self) -> Spent:
         """What the run has spent so far, in this session and before."""
         ...

@@ -46,6 +46,7 @@ class RunEnded(Body, kind="run_ended"):
     report: Data | None = None  # The report.
     by: str | None = None  # `command`, if a command ended a run that no process owned.
     parked_s: float | None = None  # For how long the session was paused, or waited for a person, before it was stopped.
+    budget: Data | None = None  # What the run may use in all, with what was added to it.
 
 
 class Warned(_OfTeam, kind="warning"):

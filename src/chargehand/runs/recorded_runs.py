@@ -52,7 +52,8 @@ class RecordedRuns(PreparedTeam):
                 return final_report(state).status, False
             with reading(f"of run {run}"):
                 report = unfinished_report(state, "cancelled")
-            ended = RunEnded(status=report.status, report=report.to_json(), by="command")
+            budget = state.start["request"].get("budget")
+            ended = RunEnded(status=report.status, report=report.to_json(), by="command", budget=budget)
             await journal.append([Event(run, state.seq + 1, time.time(), None, None, ended)], {})
         self.home.clear_cancel(run)
         self.home.note(run, status="cancelled", ended=time.time())

@@ -342,7 +342,8 @@ async def _ask(person: Person, job: RunJob, question: Question) -> JSON:
 
 
 def _end(engine: EngineSession, report: Report) -> RunEnded:
-    return RunEnded(status=report.status, report=report.to_json(), parked_s=engine.unrecorded_still_s() or None)
+    parked_s = engine.unrecorded_still_s() or None
+    return RunEnded(status=report.status, report=report.to_json(), parked_s=parked_s, budget=engine.limit.to_json())
 
 
 def _tasks_to_reopen(job: RunJob, earlier: Replay | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:

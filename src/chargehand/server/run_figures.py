@@ -85,27 +85,25 @@ class RunFigures:
         )
 
     def _from_report(self, run: str) -> Figures | None:
-        """The figures from the first and the last event; None if that is not the end, there may be tasks of nested
-        teams, or more was used than the first session allowed, because the limits were raised later.
+        """The figures from the first and the last event; None if that is not the end, the end does not have the
+        budget, or there may be tasks of nested teams.
         """
         last = self._source.last_event(run)
         first, body = self._body(run, 1), self._body(run, last)
-        if not isinstance(body, RunEnded) or not body.report or not isinstance(first, RunStarted):
+        if not isinstance(body, RunEnded) or not body.report or body.budget is None:
+            return None
+        if not isinstance(first, RunStarted):
             return None
         workers: list[Figures] = first.team.get("workers") or []
         if any(worker.get("team") for worker in workers):
             return None
         report: Figures = body.report
-        budget: Figures = first.request.get("budget") or {}
         outcomes: list[Figures] = report.get("outcomes") or []
         usage: Figures = report.get("usage") or {}
         gaps: list[Any] = report.get("gaps") or []
         done = sum(outcome.get("status") == "done" for outcome in outcomes)
         tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
-        used = {"tokens": tokens, "usd": usage.get("usd")}
-        if any((used[name] or 0) > limit for name in used if (limit := budget.get(name)) is not None):
-            return None
-        return _figures(len(outcomes), done, tokens, usage.get("usd"), len(gaps), budget)
+        return _figures(len(outcomes), done, tokens, usage.get("usd"), len(gaps), body.budget)
 
     def _body(self, run: str, seq: int) -> EventBody | None:
         events = self._source.events(run, seq - 1)

@@ -238,6 +238,10 @@ class LocalEngine:
         return self.budget.ledger
 
     @property
+    def limit(self) -> Budget:
+        return self.ledger.limit
+
+    @property
     def spent(self) -> Spent:
         return Spent(
             tokens=self.ledger.spent_tokens,

@@ -42,7 +42,7 @@ class StepOrder:
     now: float = 0.0
     at: float = 0.0
     waited: float = 0.0
-    # What the whole segment may use, in all its steps; and what the task may.
+    # What the whole segment may use, in all its steps, or, for the last step, the whole run; and what the task may.
     tokens: int | None = None
     usd: float | None = None
     task_budget: JsonObject | None = None

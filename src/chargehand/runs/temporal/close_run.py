@@ -18,6 +18,7 @@ from chargehand.runs.session import add_spent
 from chargehand.runs.temporal.blob_source import BlobRecord, fold_run
 from chargehand.runs.temporal.stored_run import hold_path, read_report, read_step
 from chargehand.runs.temporal.write_run_notes import carry_notes
+from chargehand.values.budget import Budget
 from chargehand.values.order import Order
 from chargehand.values.outcome import Usage
 from chargehand.values.report import Report
@@ -37,7 +38,8 @@ async def close_run(store: BlobStore, order: StepOrder, token: int) -> StepResul
         await _refuse_late_orders(store, journal)
     # Earlier events get their numbers before the end of the run does.
     await asyncio.to_thread(BlobRecord(store, order.run).refresh)
-    ended = RunEnded(status=report.status, report=report.to_json())
+    budget = Budget(tokens=order.tokens, usd=order.usd)
+    ended = RunEnded(status=report.status, report=report.to_json(), budget=budget.to_json())
     await journal.append([Event(order.run, journal.last_seq + 1, time.time(), None, None, ended)], {})
     result = StepResult(head={"status": "done", "report": report.status})
     kept = {"step": asdict(result), "turn": order.turn, "segment": END}

@@ -321,4 +321,5 @@ class RunWorkflow:
         order.status = status
         order.notes = self._engine.take_all_notes()
         order.extras = list(self._engine.extras.values())
+        order.tokens, order.usd = self._limit.tokens, self._limit.usd
         await asyncio.shield(self.carry_out(order, ""))
