@@ -94,6 +94,24 @@ def test_readers_work_beside_the_analyzers(shell: Shell, project: Path) -> None:
     assert workers >= set(READERS)
 
 
+def test_a_review_whose_summary_failed_is_its_findings(shell: Shell, project: Path) -> None:
+    """What analyzers say about their own work is not read by people, so no list of results stands in for a summary."""
+    script = shell.script(
+        {"when": {"role": "planner"}, "reply": {"json": {"tasks": []}}},
+        {"when": {"role": "worker", "worker": "bug-reader"}, "reply": {"json": {**NOTHING, "findings": [FINDING]}}},
+        {"when": {"role": "worker"}, "reply": {"json": NOTHING}},
+        {"when": {"role": "scorer"}, "reply": {"json": {"score": 90, "met": True, "reason": "It is so."}}},
+        {"when": {"role": "synthesizer"}, "reply": {"error": {"status": 400}}},
+    )
+    done = shell("review", project, "--model", script, "--format", "json")
+    assert done.code in (0, 3), done.err
+    assert any("the answer lists the results" in note for note in done.json["notes"])
+    for answer in (done.json["answer"], shell("show", "last").out):
+        assert FINDING["message"] in answer
+        assert "json" not in answer
+        assert "unchecked" not in answer
+
+
 def test_over_http_each_reader_sees_its_group_and_its_lens(shell: Shell, project: Path) -> None:
     """Real requests: the code with line numbers, the lens's own instructions, the rules only for their reader."""
     with serving(reads) as server:

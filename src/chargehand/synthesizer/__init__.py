@@ -22,7 +22,7 @@ from chargehand.synthesizer.synthesis import OnDraft, Synthesis, Validate
 from chargehand.values.outcome import Outcome
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan
-from chargehand.values.report import Gap
+from chargehand.values.report import LISTS_RESULTS, Gap
 from chargehand.values.request import Request
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ async def write_answer(
         if len(plan.tasks) == 1 and (only := flow.only_answer()) is not None:
             return await flow.review_as_it_is(only)
         if model is None:
-            return flow.by_code("No model is configured: the answer lists the results.")
+            return flow.by_code(f"No model is configured: {LISTS_RESULTS}")
         engine.emit(SynthesisStarted(mode=plan.synthesis.mode, outcomes=len(outcomes)))
         picked = await flow.select(judge or model) if plan.synthesis.mode == "select" else None
         if judge is not None:

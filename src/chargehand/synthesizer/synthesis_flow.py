@@ -21,7 +21,7 @@ from chargehand.synthesizer.synthesis import OnDraft, Synthesis, SynthesisContex
 from chargehand.synthesizer.word_stems import terms
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan
-from chargehand.values.report import INVALID_DATA, Contradiction, Gap, LeftOut, Provenance
+from chargehand.values.report import INVALID_DATA, LISTS_RESULTS, Contradiction, Gap, LeftOut, Provenance
 from chargehand.values.request import Request
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class Flow:
         """Without a draft: the one from before tasks were added, which uses nothing of theirs, else a listing."""
         draft = None if self._before is None else self._before.draft
         if draft is None or self._before is None:
-            return self.by_code(f"{why}: the answer lists the results.")
+            return self.by_code(f"{why}: {LISTS_RESULTS}")
         new = (id for id, outcome in self._standing.items() if outcome.ok and id not in self._before.outcomes)
         unused = {"unused": (*draft.provenance.unused, *new)}
         self._notes.append(f"{why}: the answer is the one that was written before tasks were added.")

@@ -89,6 +89,10 @@ class Timing(Value):
     waiting_s: float = 0.0
 
 
+# How the note ends of a report whose answer no model wrote.
+LISTS_RESULTS = "the answer lists the results."
+
+
 class Report(Value, Generic[T]):
     """The answer of a run, how it ended and what it rests on.
 
@@ -123,6 +127,11 @@ class Report(Value, Generic[T]):
         """Whether there is anything a reader would take for the answer."""
         done = any(outcome.ok or outcome.partial for outcome in self.outcomes)
         return self.when_nothing or (self.status in FINISHED and done)
+
+    @property
+    def lists_results(self) -> bool:
+        """Whether the answer is a list that code made of the results."""
+        return any(note.endswith(LISTS_RESULTS) for note in self.notes)
 
     @property
     def exit_code(self) -> int:

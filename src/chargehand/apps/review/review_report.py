@@ -32,7 +32,7 @@ def view(
     unread: int = 0,
     known: int = 0,
 ) -> Report:
-    """`findings` are the shown ones. `written`: a model wrote the answer, which is kept above them.
+    """`findings` are the shown ones. `written`: a model was to write the answer, which is kept above them if it did.
 
     `brief`: the answer is this text and the number of findings, for a page that lists findings and gaps itself.
     `unread` files are too many for models; models have read `known` files before.
@@ -46,7 +46,7 @@ def view(
         gaps=gaps,
         notes=unanalysed_sentences(unanalysed, models=written),
         all=all,
-        summary=report.answer if written else "",
+        summary=report.answer if written and not report.lists_results else "",
         brief=brief,
     )
     data: dict[str, JSON] = {
