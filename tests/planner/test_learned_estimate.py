@@ -75,11 +75,13 @@ def test_a_second_plan_is_estimated_by_the_first_run(shell: Shell) -> None:
 
 
 def test_a_person_who_approves_a_plan_gets_the_learned_estimate(shell: Shell) -> None:
-    """In the question itself."""
-    model = shell.script(planned(task("t1"), task("t2")))
+    """In the question itself, below instructions that are not cut: they are what is approved."""
+    instruction = "Count the words of each page of the material, leave out headings, and give a table of them. " * 2
+    model = shell.script(planned(task("t1", instruction=instruction), task("t2")))
     shell("run", "x", "--model", model)
     assert shell("run", "x", "--model", model, "--approve").code == 4
     [question] = shell("show", "last", "--json").json["questions"]
+    assert instruction.strip() in question["prompt"]
     assert "from 1 earlier run of this team and model" in question["prompt"]
 
 

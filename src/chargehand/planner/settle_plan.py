@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # The share of the time left that adding tasks to a given plan may take: the rest is for the plan.
 ADDING_SHARE = 0.2
+# A person approves what a task says, so its line is long; a terminal breaks it between words.
+APPROVAL_COLUMNS = 400
 
 
 class Agreed(NamedTuple):
@@ -205,7 +207,7 @@ async def _approve(
     ceiling = ceiling_of(plan, request, writer) if planned else None
     judge = role_models["judge"].model if "judge" in role_models else None
     estimate = preview(plan, team, roster, writer.model, request, ceiling, judge, past)
-    text = f"{to_text(plan).rstrip()}\n\n{estimate}"
+    text = f"{to_text(plan, APPROVAL_COLUMNS).rstrip()}\n\n{estimate}"
     answer = await engine.ask("@plan/approve", question_about_plan(text))
     said = verdict(answer)
     if said is None:
