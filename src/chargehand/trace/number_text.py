@@ -10,8 +10,8 @@ LEAST_SPEEDUP = 1.2
 
 
 def duration(seconds: float) -> str:
-    """`350 ms`, `4.2 s`, `2 min 05 s`, `1 h 03 min`."""
-    if seconds < 0.9995:
+    """`35 ms`, `0.4 s`, `4.2 s`, `2 min 05 s`, `1 h 03 min`."""
+    if seconds < 0.0995:
         return f"{max(seconds, 0.0) * 1000:.0f} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
