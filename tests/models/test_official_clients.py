@@ -20,16 +20,13 @@ from chargehand.models.openai_responses import OpenAIResponses
 from chargehand.models.profiles import Profile
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolRequest, ToolSpec, system, tool_result, user
+from tests.lazy_module import LazyModule
 from tests.loopback import Answer, Seen, error, events, serving, whole
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import anthropic
-    import openai
-    from anthropic.types import message_create_params
-    from openai.types.chat import completion_create_params
-    from openai.types.responses import response_create_params
-
+anthropic, openai = LazyModule("anthropic"), LazyModule("openai")
+message_create_params = LazyModule("anthropic.types.message_create_params")
+completion_create_params = LazyModule("openai.types.chat.completion_create_params")
+response_create_params = LazyModule("openai.types.responses.response_create_params")
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}}
 QUESTION: Any = [{"role": "user", "content": "Say hi."}]
 
@@ -125,25 +122,25 @@ CLOSED: Any = {
     "required": ["sum"],
     "additionalProperties": False,
 }
-# (wire, model, path, the types of a whole and of a streamed request)
+# (wire, model, path, the type of a request)
 WIRES: list[tuple[Wire, str, str, Any]] = [
     (
         OpenAIChat(Profile("openai")),
         "openai:gpt-4o",
         "/v1/chat/completions",
-        completion_create_params.CompletionCreateParamsStreaming,
+        lambda: completion_create_params.CompletionCreateParamsStreaming,
     ),
     (
         OpenAIResponses(),
         "openai:gpt-6-sol",
         "/v1/responses",
-        response_create_params.ResponseCreateParamsStreaming,
+        lambda: response_create_params.ResponseCreateParamsStreaming,
     ),
     (
         Anthropic(),
         "anthropic:claude-sonnet-5-5",
         "/v1/messages",
-        message_create_params.MessageCreateParamsStreaming,
+        lambda: message_create_params.MessageCreateParamsStreaming,
     ),
 ]
 
@@ -192,4 +189,4 @@ def test_requests_have_the_official_types(wire: Wire, model: str, path: str, typ
         body = json.loads(wire.request(call, 500))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            assert _read(TypeAdapter(types).validate_python(body)) == body
+            assert _read(TypeAdapter(types()).validate_python(body)) == body

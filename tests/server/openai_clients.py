@@ -7,15 +7,15 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-import openai
-
 from chargehand.models import Attribution
 from chargehand.testing import ScriptedModel
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply
+from tests.lazy_module import LazyModule
 from tests.pace import PATIENCE_S
 from tests.server.serving import ANSWERS, CLIENT_TOKEN, Client
 
+openai = LazyModule("openai")
 MODEL = "chargehand/default"
 REQUEST = "Do both parts of the work"
 ASK: Any = [{"role": "user", "content": REQUEST}]

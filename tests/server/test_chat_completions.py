@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
 from chargehand.server import follow_answer
 from chargehand.testing import ScriptedModel
+from tests.lazy_module import LazyModule
 from tests.pace import PATIENCE_S
 from tests.server.openai_clients import ANSWER, SlowWriter, client_of
 from tests.server.serving import ANSWERS, CLIENT_TOKEN, TOKEN, Client, make_supervisor, serving
 
+openai = LazyModule("openai")
 SMALL: list[dict[str, Any]] = [{"when": {"contains": "3-5 word title"}, "reply": {"text": "A Short Title"}}]
 MODEL = "chargehand/default"
 ASK: Any = [{"role": "user", "content": "Do both parts of the work"}]

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError
-from mcp.types import ElicitResult
 
 from chargehand import Supervisor
 from chargehand.record.home import Home
 from chargehand.server import wait_for_run
 from chargehand.testing import ScriptedModel
+from tests.lazy_module import LazyModule
 from tests.pace import PATIENCE_S
 from tests.server.mcp_clients import ERAS, over_http, run, stdio_of, text_of, write_script
 from tests.server.serving import ANSWERS, CLIENT_TOKEN, make_supervisor, serving
 from tests.server.serving import Client as HttpClient
 
+mcp, types = LazyModule("mcp"), LazyModule("mcp.types")
 TOOLS = {"run_team", "wait_run", "get_run", "answer_question", "cancel_run", "plan", "review_diff"}
 RISK = "+def show(x): subprocess.run('ls ' + x, shell=True)\n"
 NEW = "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1,2 @@\n+import subprocess\n" + RISK
@@ -47,12 +47,12 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
 
 
 @asynccontextmanager
-async def _connect(kind: str, mode: str, folder: Path, port: int) -> AsyncGenerator[Client]:
+async def _connect(kind: str, mode: str, folder: Path, port: int) -> AsyncGenerator[Any]:
     if kind == "http":
         async with over_http(port, mode) as client:
             yield client
     else:
-        async with Client(stdio_of(folder / "home", write_script(folder)), mode=mode) as client:
+        async with mcp.Client(stdio_of(folder / "home", write_script(folder)), mode=mode) as client:
             yield client
 
 
@@ -97,10 +97,10 @@ def test_the_official_client_runs_a_team(kind: str, mode: str, http: HttpClient,
                 refused = await client.call_tool(name, arguments)
                 assert refused.is_error, name
                 assert len(text_of(refused)) > 20
-            with pytest.raises(MCPError):
+            with pytest.raises(mcp.MCPError):
                 await client.call_tool("approve_everything", {})
             for wrong in ("chargehand://runs/nothing", "file:///etc/passwd", f"{uri}/../../x", "chargehand://runs"):
-                with pytest.raises(MCPError):
+                with pytest.raises(mcp.MCPError):
                     await client.read_resource(wrong)
 
     run(drive())
@@ -123,7 +123,7 @@ def test_a_patch_is_reviewed_without_a_model(mode: str, http: HttpClient, tmp_pa
         if mode != "auto":
             return  # the same tool; starting a process takes time
         (tmp_path / "old.py").write_text("import subprocess\n")
-        async with Client(stdio_of(tmp_path / "home", None), mode=mode) as client:
+        async with mcp.Client(stdio_of(tmp_path / "home", None), mode=mode) as client:
             found = (await client.call_tool("review_diff", {"patch": CHANGED})).structured_content
             assert {each["path"] for each in found["findings"]} == {"old.py"}
 
@@ -173,13 +173,13 @@ def test_a_person_approves_by_a_form_where_the_client_has_one(mode: str, http: H
         asked: list[str] = []
         answers = iter(
             [
-                ElicitResult(action="accept", content={"decision": "approve"}),
-                ElicitResult(action="decline"),
-                ElicitResult(action="accept", content={"decision": "reject", "reason": "too dear"}),
+                types.ElicitResult(action="accept", content={"decision": "approve"}),
+                types.ElicitResult(action="decline"),
+                types.ElicitResult(action="accept", content={"decision": "reject", "reason": "too dear"}),
             ]
         )
 
-        async def answer(context: Any, params: Any) -> ElicitResult:
+        async def answer(context: Any, params: Any) -> Any:
             asked.append(params.message)
             return next(answers)
 
@@ -195,7 +195,7 @@ def test_a_person_approves_by_a_form_where_the_client_has_one(mode: str, http: H
     run(drive())
 
 
-async def _nobody_else_approves(client: Client, waiting: str) -> None:
+async def _nobody_else_approves(client: Any, waiting: str) -> None:
     """No tool takes the answer, whatever is given to it."""
     for name, arguments in (
         ("answer_question", {"run": waiting, "question": "plan", "answer": "approve"}),
@@ -231,13 +231,13 @@ def test_a_state_that_was_changed_or_is_of_another_call_is_refused(http: HttpCli
     """What comes back with an answer is sealed: it names the run and the question."""
 
     async def drive() -> None:
-        async def never(context: Any, params: Any) -> ElicitResult:
+        async def never(context: Any, params: Any) -> Any:
             raise AssertionError("the loop is driven by hand here")
 
         async with over_http(http.port, "auto", elicitation_callback=never) as client:
             request = {"request": "Do both parts", "approve": True}
             asked = await client.session.call_tool("run_team", request, allow_input_required=True)
-            yes = {"answer": ElicitResult(action="accept", content={"decision": "approve"})}
+            yes = {"answer": types.ElicitResult(action="accept", content={"decision": "approve"})}
             state = asked.request_state
             for tool, arguments, wrong in (
                 ("run_team", request, state[:-4] + "AAAA"),
@@ -245,7 +245,7 @@ def test_a_state_that_was_changed_or_is_of_another_call_is_refused(http: HttpCli
                 ("wait_run", {"run": "x"}, state),
                 ("run_team", request, '{"run": "x", "question": "plan"}'),
             ):
-                with pytest.raises(MCPError):
+                with pytest.raises(mcp.MCPError):
                     await client.session.call_tool(
                         tool, arguments, input_responses=yes, request_state=wrong, allow_input_required=True
                     )
@@ -279,7 +279,7 @@ def test_the_client_token_has_its_own_runs_and_answers_nothing(mode: str, http: 
     """It sees no run of the owner, spends no more than the default, and is not asked by forms."""
 
     async def drive() -> None:
-        async def never(context: Any, params: Any) -> ElicitResult:
+        async def never(context: Any, params: Any) -> Any:
             raise AssertionError("a client was asked to approve")
 
         others = http.start()
@@ -301,7 +301,7 @@ def test_the_client_token_has_its_own_runs_and_answers_nothing(mode: str, http: 
             listed = {str(each.uri) for each in (await client.list_resources()).resources}
             assert f"chargehand://runs/{own['run']}/report" in listed
             assert f"chargehand://runs/{others}/report" not in listed
-            with pytest.raises(MCPError):
+            with pytest.raises(mcp.MCPError):
                 await client.read_resource(f"chargehand://runs/{others}/report")
 
     run(drive())
@@ -349,7 +349,7 @@ def test_runs_of_a_stdio_client_that_goes_are_interrupted_and_wait_run_resumes_t
     async def drive() -> None:
         home = tmp_path / "home"
         slow = [ANSWERS[0], ANSWERS[1] | {"delay_ms": 30_000, "when": {"role": "worker", "task": "b"}}, *ANSWERS[1:]]
-        async with Client(stdio_of(home, write_script(tmp_path, slow))) as client:
+        async with mcp.Client(stdio_of(home, write_script(tmp_path, slow))) as client:
             begun = await client.session.call_tool("run_team", {"request": "Do both parts", "approve": True})
             name = begun.structured_content["run"]
             await Supervisor(home=home).answer(name, "plan", "approve")
@@ -358,7 +358,7 @@ def test_runs_of_a_stdio_client_that_goes_are_interrupted_and_wait_run_resumes_t
         state = Home(home).state(name)
         assert Home(home).owner(name) is None
         assert "a" in state.ended
-        async with Client(stdio_of(home, write_script(tmp_path)), mode="legacy") as client:
+        async with mcp.Client(stdio_of(home, write_script(tmp_path)), mode="legacy") as client:
             ended = (await client.call_tool("wait_run", {"run": name})).structured_content
             assert ended["status"] == "complete"
 
@@ -370,7 +370,7 @@ def test_approvals_by_the_model_are_possible_only_where_a_person_said_so(tmp_pat
 
     async def drive() -> None:
         started = stdio_of(tmp_path / "home", write_script(tmp_path), "--allow-approvals")
-        async with Client(started) as client:
+        async with mcp.Client(started) as client:
             told = await client.call_tool("run_team", {"request": "Do both parts", "approve": True})
             given = {"run": told.structured_content["run"], "question": "plan", "answer": "approve"}
             assert (await client.call_tool("answer_question", given)).structured_content["status"] == "complete"

@@ -10,15 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
 from chargehand.server import follow_answer
 from chargehand.testing import ScriptedModel
+from tests.lazy_module import LazyModule
 from tests.pace import PATIENCE_S
 from tests.server.openai_clients import ANSWER, MODEL, REQUEST, SlowWriter, client_of
 from tests.server.serving import ANSWERS, CLIENT_TOKEN, TOKEN, Client, make_supervisor, serving
 
+openai = LazyModule("openai")
 TYPED = {
     "when": {"role": "synthesizer", "contains": "cities"},
     "reply": {"json": {"answer": "Both [a] [b].", "data": {"cities": ["Oslo"]}, "confidence": 80}},
