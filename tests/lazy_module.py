@@ -15,6 +15,9 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        # pytest looks at all names of a test module, and asks each for marks of its own.
+        if attribute.startswith(("_", "pytest")):
+            raise AttributeError(attribute)
         # Warnings of other people's code at its import are not about chargehand.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
