@@ -54,7 +54,9 @@ class Peer(NamedTuple):
 PEERS = (
     Peer("openai and gather", "openai_gather", ("openai",)),
     Peer("pydantic-ai", "pydantic_ai_gather", ("pydantic-ai-slim[openai]",)),
+    Peer("openai-agents", "openai_agents_gather", ("openai-agents",)),
     Peer("langgraph, SQLite", "langgraph_sqlite", ("langgraph", "langgraph-checkpoint-sqlite", "langchain-openai")),
+    Peer("crewai, async tasks", "crewai_async", ("crewai",)),
     Peer("chargehand", "chargehand_run"),
 )
 
@@ -87,8 +89,7 @@ def versions() -> str:
 def provider(fault: str = "", log: Path | None = None) -> Iterator[str]:
     """The model server as a process of its own; gives its base URL."""
     command = [sys.executable, "-m", "tests.loopback", "--handler", "bench.peers.provider:answer"]
-    command += ["--log", str(log)] if log else []
-    env = os.environ | {"BENCH_FAULT": fault}
+    env = os.environ | {"BENCH_FAULT": fault, "BENCH_LOG": str(log or "")}
     with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -97,11 +98,14 @@ def provider(fault: str = "", log: Path | None = None) -> Iterator[str]:
             server.terminate()
 
 
-def begin(peer: Peer, base: str, tasks: int, folder: str) -> subprocess.Popen[str]:
+def begin(peer: Peer, base: str, tasks: int, folder: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     command = [peer.python, "-m", f"bench.peers.{peer.module}", base, str(tasks), folder]
     # No tracing service and no proxy: nothing but the provider on loopback is called.
     env = os.environ | {"LANGSMITH_TRACING": "false", "NO_PROXY": "*", "no_proxy": "*"}
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if peer.requirements:
+        # crewai writes task outputs into its storage folder, and a key into the home folder.
+        env |= {"CREWAI_STORAGE_DIR": folder, "HOME": str(peer.folder)}
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
 def finish(peer: Peer, process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -149,7 +153,7 @@ def describe_record(folder: Path) -> str:
         return "nothing"
     rows: Counter[str] = Counter()
     for path in files:
-        if path.suffix != ".sqlite":
+        if path.suffix not in (".sqlite", ".db"):
             continue
         with closing(sqlite3.connect(path)) as database:
             tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
@@ -186,7 +190,8 @@ def kill_and_continue(peer: Peer, tasks: int) -> str:
         home = Path(folder, "home")
         home.mkdir()
         with provider("slow", log) as base:
-            process = begin(peer, base, tasks, str(home))
+            # Nobody reads what it writes while it is waited for: a full pipe would stop it.
+            process = begin(peer, base, tasks, str(home), stderr=subprocess.DEVNULL)
             wait_for_calls(log, tasks, process)
             os.kill(process.pid, signal.SIGKILL)
             process.communicate()
