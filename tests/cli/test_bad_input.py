@@ -150,7 +150,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(desk: Desk, args: tuple[str, 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("check", "nowhere"), "There is no nowhere"),
+        (("check", "nowhere"), "There is no file or folder nowhere"),
         (("run", "x", "--model", "nope:x"), "there is no provider 'nope'"),
         (("testgen", "nothing"), "no Python code to test"),
         (("teams", "new", "general"), "A shipped team is called general"),

@@ -48,6 +48,13 @@ def test_an_argument_that_is_not_utf8_is_refused_in_a_sentence(shell: Shell) -> 
     assert not shell.home.exists()
 
 
+@pytest.mark.parametrize("args", [("trace", "last", "--content"), ("show", "last", "--plan", "--watch")])
+def test_an_option_that_would_do_nothing_is_refused(shell: Shell, args: tuple[str, ...]) -> None:
+    """Before anything is read."""
+    got = shell(*args)
+    assert (got.code, args[-1] in got.complaint) == (2, True)
+
+
 @pytest.mark.parametrize("form", ["json", "jsonl", "html"])
 def test_a_trace_goes_to_a_stdout_of_any_encoding(shell: Shell, form: str) -> None:
     """JSON lines and pages are UTF-8 whatever the terminal speaks."""

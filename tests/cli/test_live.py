@@ -344,7 +344,7 @@ def test_a_run_that_cannot_begin_leaves_only_the_complaint(shell: Shell, args: t
     code, _, seen = on_terminal(*args, home=shell.home, env={"CHARGEHAND_MODEL": shell.script()})
     left = lines_left(seen)
     assert code == 2
-    assert left[0].startswith("chargehand: There is no nothing.")
+    assert left[0].startswith("chargehand: There is no file or folder nothing.")
     assert not any("starting" in line for line in left)
 
 

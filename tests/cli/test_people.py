@@ -100,6 +100,10 @@ def test_a_plan_is_edited_in_the_editor(shell: Shell, monkeypatch: pytest.Monkey
     assert (got.code, "without a change" in got.complaint) == (2, True)
     assert shell("answer", "last", "plan").code == 2
     assert shell("answer", "last", "plan", "approve", "--edit").code == 2
+    monkeypatch.setenv("VISUAL", "no-such-editor")
+    got = shell("answer", "last", "plan", "--edit")
+    assert (got.code, got.complaint.count("no-such-editor"), "Errno" in got.complaint) == (2, 1, False)
+    monkeypatch.delenv("VISUAL")
     edit_with(shell, monkeypatch, """sed -i 's/"goal": "[^"]*"/"goal": "Another goal"/' "$1" """)
     assert shell("answer", "last", "plan", "--edit", "--resume").code == 0
     assert shell("show", "last", "--plan", "--json").json["goal"] == "Another goal"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.cli.report_footer import commands, figures
+from chargehand.cli.report_footer import commands, details, figures
 from chargehand.cli.show import describe_time
 from chargehand.trace.number_text import round_up, share
 
@@ -72,3 +72,25 @@ def test_a_budget_that_was_too_small_is_raised_by_a_number(message: str, advice:
     outcomes = [{**task, "usage": usage} for task in tasks] + [{"task": "t9", "status": "done", "usage": usage}]
     report = {"run": "r", "status": "partial", "outcomes": outcomes, "plan": {"tasks": outcomes}}
     assert commands(report)[2:] == ([] if advice is None else [f"chargehand resume r {advice}"])
+
+
+@pytest.mark.parametrize(
+    ("reason", "offered"), [("ambiguous_input", False), ("out_of_scope", False), ("confidence_too_low", True)]
+)
+def test_another_try_is_offered_where_it_may_end_otherwise(reason: str, offered: bool) -> None:
+    """The same material and the same task give the same question again."""
+    outcome = {"task": "t1", "status": "escalated", "escalation": {"reason": reason, "message": "Which?"}}
+    report = {"run": "r", "status": "partial", "outcomes": [outcome], "plan": {"tasks": [outcome]}}
+    assert ("chargehand resume r --retry-failed" in commands(report)) == offered
+
+
+def test_details_are_sentences() -> None:
+    """A question keeps its mark, and the code of a problem is left to programs."""
+    gap = {"task": "t1", "reason": "escalated: City or region?", "impact": "Not met: One number."}
+    problem = "failed_citation: Paragraph 1 rests on [t4], which has no result."
+    provenance = {"problems": [problem], "unused": [], "left_out": []}
+    report = {"status": "partial", "answer": "", "gaps": [gap], "contradictions": [], "notes": []}
+    assert details(report | {"provenance": provenance}) == [
+        ("gap", "t1: escalated: City or region? Not met: One number."),
+        ("citation", "Paragraph 1 rests on [t4], which has no result."),
+    ]

@@ -214,6 +214,7 @@ def test_a_follow_up_knows_the_answer_before(shell: Shell) -> None:
     [
         ((), "request"),
         (("  ",), "request"),
+        (("what", "is", "it"), "quotes. See"),
         (("x", "--tokens", "0"), "--tokens"),
         (("x", "--tokens", "many"), "'many'"),
         (("x", "--usd", "1"), "scripted"),

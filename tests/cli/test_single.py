@@ -10,7 +10,7 @@ import pytest
 from chargehand import Supervisor, Team, Worker
 from chargehand.errors import UsageError
 from chargehand.testing import ScriptedModel
-from tests.cli.terminal import Shell
+from tests.cli.terminal import Shell, plan, task
 
 ANSWER = {"when": {"role": "worker"}, "reply": {"text": "It costs 64 kroner [ferry.md:1]."}}
 
@@ -91,3 +91,16 @@ def test_a_short_answer_of_a_small_model_from_material_is_partial(shell: Shell, 
     assert (got.code, report["status"], report["usage"]["calls"]) == (3, "partial", 1)
     assert "tiny-1b" in report["gaps"][0]["reason"]
     assert "64 kroner" in report["answer"]
+
+
+def test_a_rerun_of_one_plain_call_is_one_plain_call(shell: Shell) -> None:
+    """Not a plan for a team that nobody chose. A plan that is given is for the team."""
+    model = shell.script({"reply": {"text": "Oslo has 717,710 inhabitants."}})
+    assert shell("run", "--single", "Describe Oslo", "--model", model).code == 0
+    got = shell("rerun", "last", "--json")
+    assert (got.code, got.json["plan"]["team"]) == (0, "single"), got.err
+    assert got.json["usage"]["calls"] == 0
+    shell.write("plan.json", plan(task("t1")))
+    assert [each["worker"] for each in shell("rerun", "last", "--plan", "plan.json", "--json").json["outcomes"]] == [
+        "writer"
+    ]

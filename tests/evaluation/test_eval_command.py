@@ -162,7 +162,7 @@ def test_models_are_put_side_by_side(shell: Shell) -> None:
     assert page.index("Cases that did not pass (12)") < page.index("<h2>Workers</h2>") < page.index("that passed (12)")
     assert page.count('<svg class="plot') == 2
     table = shell("eval", folder, "--model", model(shell), "--model", bad).out
-    assert "worker passed differs by -1\n" in table
+    assert "worker passed differs by -1.00\n" in table
     assert table.endswith("scripted:good.json: 12 of 12 passed\nscripted:bad.json: 0 of 12 passed, 12 failed\n")
 
 

@@ -43,7 +43,7 @@ def test_figures_that_are_all_equal_have_an_interval_of_no_width() -> None:
     found = estimate({"a": [0.1, 0.1], "b": [0.1]})
     assert found is not None
     assert (found.low, found.high) == (0.1, 0.1)
-    assert span(found) == "0.1"
+    assert span(found) == "0.10"
 
 
 def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:

@@ -285,7 +285,7 @@ def test_the_page_holds_the_figures_and_loads_nothing() -> None:
     assert page.loads == []
     assert "default-src 'none'" in text
     said = "\n".join(page.texts)
-    assert "0.875 (0.529 to 0.978)" in said
+    assert "0.88 (0.53 to 0.98)" in said
     assert "7 of 8" in said
     assert "large <b>" in said
     assert "No regression in 17 comparisons of cases." in said
@@ -304,7 +304,7 @@ def test_every_plot_is_a_drawing_with_its_figures_as_text() -> None:
               for plot in plots if "confusion" in str(plot.get("class"))]  # fmt: skip
     assert counts == [[4, 1, 3], [4, 4]]
     titles = [title.text for title in plots[0].iter("title")]
-    assert titles == ["small & fast: 0.875 (0.529 to 0.978), 8 cases", "large <b>: 1 (0.676 to 1), 8 cases"]
+    assert titles == ["small & fast: 0.88 (0.53 to 0.98), 8 cases", "large <b>: 1.00 (0.68 to 1.00), 8 cases"]
 
 
 def test_regressions_are_told_on_the_page() -> None:

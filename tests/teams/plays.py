@@ -15,17 +15,8 @@ from chargehand.team.team_tools import shipped_home
 from chargehand.values.report import Report
 
 ROOT = Path(__file__).resolve().parents[2]
-# Team -> the folder of its example.
-EXAMPLES = {
-    "general": "research",
-    "support": "support",
-    "competitive": "competitive",
-    "patient": "patient",
-    "portfolio": "portfolio",
-    "curriculum": "curriculum",
-    "launch": "launch",
-    "contract": "contract",
-}
+# Teams with a folder of the same name in examples/.
+EXAMPLES = ("general", "support", "competitive", "patient", "portfolio", "curriculum", "launch", "contract")
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,7 @@ class Played:
 
 def readme(team: str) -> str:
     """What its example says."""
-    return (ROOT / "examples" / EXAMPLES[team] / "README.md").read_text(encoding="utf-8")
+    return (ROOT / "examples" / team / "README.md").read_text(encoding="utf-8")
 
 
 def material(team: str) -> Path:

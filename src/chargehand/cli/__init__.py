@@ -187,7 +187,11 @@ def _usage(error: click.ClickException) -> str:
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is None or "`chargehand" in message:
         return message
-    return f"{message} See `{ctx.command_path} --help`."
+    if message.startswith("Got unexpected extra argument") and any(
+        each.name == "request" for each in ctx.command.params
+    ):
+        message += ". Write a request of several words in quotes"
+    return f"{message}{'' if message.endswith(('.', '?', '!')) else '.'} See `{ctx.command_path} --help`."
 
 
 def _report_unexpected(error: Exception, args: list[str]) -> int:

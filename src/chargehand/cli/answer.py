@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -77,8 +78,10 @@ def _write_in_editor(supervisor: Supervisor, run: str, id: str) -> str:
         before = "\n" + "".join(f"# {line}\n" for line in (*lines, "", "Lines that begin with # are left out."))
     try:
         after = click.edit(before, extension=".txt" if plan is None else ".json")
-    except click.ClickException as error:
-        raise UsageError(f"{error.format_message()} Set EDITOR, or give the answer as TEXT.") from None
+    except click.ClickException:
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "The editor"
+        message = f"{editor} could not be started, or failed. Set EDITOR to another one, or give the answer as TEXT."
+        raise UsageError(message) from None
     if after is None or after == before:
         raise UsageError("The editor was closed without a change: nothing is recorded.")
     return after if plan is not None else "\n".join(x for x in after.splitlines() if not x.startswith("#")).strip()

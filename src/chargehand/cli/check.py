@@ -36,7 +36,7 @@ def check(path: str, team: str | None, as_json: bool) -> int:
     from chargehand.values.plan import errors_in
 
     if path != "-" and not os.path.exists(path):
-        raise UsageError(f"There is no {path}: name a file with a plan or a team folder.")
+        raise UsageError(f"There is no file or folder {path}: name a file with a plan or a team folder.")
     if path.endswith(".toml") and Path(path).name != "team.toml":
         raise UsageError(f"{path} is not a plan or a team. Settings are checked by chargehand doctor, in their folder.")
     is_team = os.path.isdir(path) or Path(path).name == "team.toml"

@@ -88,7 +88,8 @@ def details(report: ReportData) -> list[tuple[str, str]]:
     gaps = [gap for gap in report["gaps"] if gap["reason"] != report["answer"] and gap["task"] not in left]
     found = [("gap", _gap(gap)) for gap in gaps]
     found += [("contradiction", _contradiction(each)) for each in report["contradictions"]]
-    found += [("citation", problem) for problem in report["provenance"]["problems"]]
+    # The code in front of a problem is for programs.
+    found += [("citation", problem.partition(": ")[2] or problem) for problem in report["provenance"]["problems"]]
     if report["provenance"]["unused"]:
         found.append(("not used", ", ".join(report["provenance"]["unused"])))
     found += [("left out", f"{each['task']}: {each['reason']}") for each in report["provenance"]["left_out"]]
@@ -141,8 +142,10 @@ def tokens(usage: dict[str, Any]) -> int:
 
 
 def _gap(gap: dict[str, Any]) -> str:
-    where = f"{gap['task']}: " if gap["task"] else ""
-    return f"{where}{gap['reason']}" if not gap["impact"] else f"{where}{gap['reason'].rstrip('.')}. {gap['impact']}"
+    where, reason = f"{gap['task']}: " if gap["task"] else "", gap["reason"].rstrip()
+    if not gap["impact"]:
+        return f"{where}{reason}"
+    return f"{where}{reason}{'' if reason.endswith(('.', '?', '!')) else '.'} {gap['impact']}"
 
 
 def _contradiction(found: dict[str, Any]) -> str:
@@ -178,15 +181,20 @@ def _ways_on(report: ReportData) -> list[str]:
     failed = [each for each in report["outcomes"] if each["status"] in ("failed", "escalated")]
     faults = [fault for each in (*failed, report) if (fault := each.get("error")) is not None]
     lacked = _what_lacked(report, faults)
-    kinds = {each["task"]: each.get("error", {}).get("kind") for each in failed}
+    kinds = {each["task"]: _reason_to_retry(each) for each in failed}
     unplanned = [fault["kind"] for fault in faults if report.get("plan") is None and fault["kind"] != _NO_VALID_PLAN]
-    if any(kind not in ("budget", "deadline", _STOPPED) for kind in (*kinds.values(), *unplanned)):
+    if any(kind not in _SAME_AGAIN for kind in (*kinds.values(), *unplanned)):
         lacked.append("--retry-failed")
     stopped = [task for task, kind in kinds.items() if kind == _STOPPED][:MOST_RESTARTS]
     return [
         *(f"chargehand resume {report['run']} {how}" for how in lacked),
         *(f"chargehand steer {report['run']} {task} --restart" for task in stopped),
     ]
+
+
+def _reason_to_retry(outcome: dict[str, Any]) -> str:
+    """Why a task has no result: the kind of its error, or the reason of its escalation."""
+    return (outcome.get("error") or {}).get("kind") or (outcome.get("escalation") or {}).get("reason", "")
 
 
 def _what_lacked(report: ReportData, faults: Sequence[dict[str, Any]]) -> list[str]:
@@ -219,5 +227,7 @@ FEW_TASKS = 5
 LEAST_TIME_S = 60.0
 # The kind of error of a task that a person stopped: only a person can restart it.
 _STOPPED = "cancelled"
+# Another try alone changes nothing: it would lack the same, be stopped, or have the same material and the same task.
+_SAME_AGAIN = ("budget", "deadline", _STOPPED, "ambiguous_input", "out_of_scope")
 # The kind of error of a run whose planner answered without a valid plan: the answers on the record stay the same.
 _NO_VALID_PLAN = "contract"

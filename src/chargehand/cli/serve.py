@@ -65,6 +65,7 @@ def serve(
     """
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.errors import UsageError
+    from chargehand.settings import NO_MODEL
 
     _check_extras(engine, dev=dev)
     from chargehand.server.run_server import ServeOptions, serve
@@ -88,6 +89,8 @@ def serve(
     out = screen()
     for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
+    if not supervisor.settings.has_model:
+        out.say(f"warning: No run that needs a model can be started. {NO_MODEL}")
 
     def announce(url: str, session: str) -> None:
         # Printed without redaction: a shortened token could not be used.

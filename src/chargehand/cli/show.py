@@ -40,6 +40,8 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
 
     if task is not None and as_plan:
         raise UsageError("TASK and --plan exclude each other: give one of them.")
+    if as_plan and watch:
+        raise UsageError("--plan and --watch exclude each other: give one of them.")
     runs = source()
     out = screen()
     run = runs.find(run_id)

@@ -32,6 +32,8 @@ def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) ->
     from chargehand.apps.shown_report import export_run
     from chargehand.cli.screen import check_writable, write_file, write_painted, write_utf8
 
+    if content and form != "otlp":
+        raise click.UsageError("--content is for --format otlp: the other formats have the texts of the run anyway.")
     runs = source()
     name = runs.find(run_id)
     out = screen()

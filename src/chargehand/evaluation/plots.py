@@ -29,8 +29,10 @@ class Bar:
 
 
 def number(value: float) -> str:
-    """Three significant digits, or all digits before the point."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    """Two digits after the point, or all digits before it; of a very small number two digits that are not zero."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
 
 
 def span(estimate: Estimate) -> str:

@@ -88,7 +88,10 @@ class ScriptedModel:
     def load(cls, path: Path) -> ScriptedModel:
         """The model of a script file; UsageError says what is wrong with the file."""
         try:
-            data: Any = from_json(path.read_bytes())
+            text = path.read_bytes()
+            if not text.strip():
+                raise UsageError(f"The script {path} is empty. It should be {_SHAPE}.")
+            data: Any = from_json(text)
         except OSError as error:
             raise UsageError(f"The script {path} cannot be read: {error.strerror}. Name an existing file.") from None
         except ValueError as error:
@@ -184,6 +187,8 @@ _KEYS = sorted(
 def _problem(found: dict[str, Any]) -> str:
     path = cast("tuple[str | int, ...]", found["loc"])
     where = ".".join(map(str, path)) or "the file"
+    if found["type"] in ("model_type", "dict_type"):
+        return f"{where} should be an object"
     if found["type"] == "extra_forbidden":
         import difflib
 

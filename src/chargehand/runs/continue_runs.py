@@ -135,6 +135,7 @@ class RunLife(RecordedRuns):
 
         The model that was forced for the first run is used again, unless this supervisor was given one.
         """
+        from chargehand.runs import single_call  # resume and fork use the stored team
         from chargehand.runs.resumed_job import check_begun
 
         run = self.source.find(run)
@@ -149,14 +150,18 @@ class RunLife(RecordedRuns):
             team_ref: str | None = state.start["team"].get("ref") if noted is None else noted.team_ref
             if given is None and state.plan_given:
                 given = parse(state.plan or state.drafted)
-        if self.team_ref is not None:
-            self.team_ref = team_ref or self.team_ref
-            self._given = load(self.team_ref, self._trust, self.settings.mcp)
-        team, notes = team_for(self.team, asked)
+        if plan is None and given is not None and given.team == single_call.NAME:
+            base, team_ref = single_call.single_team(), None
+        else:
+            if self.team_ref is not None:
+                self.team_ref = team_ref or self.team_ref
+                self._given = load(self.team_ref, self._trust, self.settings.mcp)
+            base, team_ref = self.team, self.team_ref
+        team, notes = team_for(base, asked)
         if given is not None:
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
-        job = RunJob("", asked, team, settings, given, self.team_ref, prior=Prior(run, state))
+        job = RunJob("", asked, team, settings, given, team_ref, prior=Prior(run, state))
         job = job._replace(warnings=(*self.warnings, *changed, *notes))
         if noted is not None:
             return await self._rerun_on_temporal(noted, job, run, record, on_event)

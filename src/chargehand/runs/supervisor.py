@@ -356,7 +356,7 @@ def materials(paths: Iterable[str | Path]) -> tuple[Material, ...]:
     for given in paths:
         path = Path(given).expanduser().absolute()
         if not path.exists():
-            raise UsageError(f"There is no {given}: give an existing file or folder as material.")
+            raise UsageError(f"There is no file or folder {given}: give an existing file or folder as material.")
         stem, number = path.resolve().name or "material", 2
         name = stem
         while name in taken:

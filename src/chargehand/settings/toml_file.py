@@ -86,7 +86,7 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if near := close_name(wrong, names):
         return f" Did you mean {near!r}?"
-    return f" There is: {', '.join(names)}." if names else ""
+    return f" There {'is' if len(names) == 1 else 'are'}: {', '.join(names)}." if names else ""
 
 
 def close_name(wrong: str, known: Iterable[str]) -> str | None:

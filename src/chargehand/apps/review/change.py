@@ -148,7 +148,7 @@ def place(path: Path, *, tree: bool = True) -> Place:
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError):
-        raise UsageError(f"There is no {path}: name a folder or a file to review.") from None
+        raise UsageError(f"There is no file or folder {path}: name a folder or a file to review.") from None
     folder = real if real.is_dir() else real.parent
     top = git.top(folder) if tree else None
     root = folder if top is None else top

@@ -65,7 +65,9 @@ def read_project(path: Path) -> Project:
     """The project of a file or folder; tests are written for code under it. Raises UsageError without code."""
     path = path.expanduser().absolute()
     if not path.exists():
-        raise UsageError(f"There is no {path}: testgen takes a Python file or a folder with Python code.")
+        raise UsageError(
+            f"There is no file or folder {path}: testgen takes a Python file or a folder with Python code."
+        )
     if path.is_file() and path.suffix != ".py":
         raise UsageError(f"{path} is not a Python file: testgen takes one, or a folder with Python code.")
     path = path.resolve()
