@@ -39,15 +39,48 @@ def test_settings_that_work_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "under", "said"),
     [
-        ({"pyproject.toml": TABLE + "addopts = '--of-no-plugin'\n"}, "no-addopts", "arguments: --of-no-plugin"),
-        ({"pyproject.toml": TABLE + "addopts = ['-p', 'nope']\n"}, "no-addopts", "No module named 'nope'"),
-        ({"pyproject.toml": TABLE + "addopts = '--strict-config'\nnope = 1\n"}, "no-addopts", "option: nope"),
-        ({"pyproject.toml": TABLE + "filterwarnings = ['error']\nnope = 1\n"}, "none", "option: nope"),
-        ({"pyproject.toml": TABLE + "addopts = ['-p', 'gate']\n", "gate.py": GATE}, "no-addopts", "ended with code 1"),
-        ({"tests/conftest.py": "import nope\n"}, "none", "No module named 'nope'"),
-        ({"pyproject.toml": TABLE + "minversion = '99'\n"}, "none", "requires pytest-99"),
+        pytest.param(
+            {"pyproject.toml": TABLE + "addopts = '--of-no-plugin'\n"},
+            "no-addopts",
+            "arguments: --of-no-plugin",
+            id="option",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            {"pyproject.toml": TABLE + "addopts = ['-p', 'nope']\n"},
+            "no-addopts",
+            "No module named 'nope'",
+            id="plugin",
+        ),
+        pytest.param(
+            {"pyproject.toml": TABLE + "addopts = '--strict-config'\nnope = 1\n"},
+            "no-addopts",
+            "option: nope",
+            id="strict",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            {"pyproject.toml": TABLE + "filterwarnings = ['error']\nnope = 1\n"},
+            "none",
+            "option: nope",
+            id="warning",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(
+            {"pyproject.toml": TABLE + "addopts = ['-p', 'gate']\n", "gate.py": GATE},
+            "no-addopts",
+            "ended with code 1",
+            id="gate",
+        ),
+        pytest.param({"tests/conftest.py": "import nope\n"}, "none", "No module named 'nope'", id="conftest"),
+        pytest.param(
+            {"pyproject.toml": TABLE + "minversion = '99'\n"},
+            "none",
+            "requires pytest-99",
+            id="version",
+            marks=pytest.mark.soak,
+        ),
     ],
-    ids=["option", "plugin", "strict", "warning", "gate", "conftest", "version"],
 )
 def test_settings_that_do_not_work_are_left_aside_with_what_pytest_says(
     tmp_path: Path, files: dict[str, str], under: str, said: str
