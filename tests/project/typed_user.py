@@ -89,6 +89,9 @@ async def main() -> None:
     except IncompleteRun as error:
         print(error.report)
     await supervisor.resume(plain.run, token=1_000)  # type: ignore
+    assert_type(await supervisor.resume(plain.run, output_type=City), Report[City])
+    assert_type(await supervisor.rerun(plain.run, plan=plan, output_type=City), Report[City])
+    assert_type((await supervisor.fork(plain.run, at="t1", output_type=City)).unwrap(), City)
 
     async for event in supervisor.stream("Describe Oslo.", single=True):
         assert_type(event, Event)

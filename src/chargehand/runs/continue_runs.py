@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
 from chargehand.engine.engine_session import Listener, Prior
 from chargehand.engine.people import Person
@@ -27,6 +27,7 @@ from chargehand.runs.recorded_runs import RecordedRuns
 from chargehand.runs.report_from_record import report_ended
 from chargehand.runs.session import Session
 from chargehand.runs.shared_models import SharedModels
+from chargehand.runs.typed_data import D, asked_for, check_asked, check_untyped, invalid_data, with_typed_data
 from chargehand.settings import Settings, as_before, found_from
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, load
@@ -38,11 +39,46 @@ from chargehand.values.report import Report
 from chargehand.values.request import Request
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from chargehand.runs.temporal.all_runs import NotedRun
 
 OnSession = Callable[[Session], None]
 # Opens the record of a run that is about to begin or to continue; it may wait for the turn of the run.
 OpenRecord = Callable[[], AbstractAsyncContextManager[SqliteJournal]]
+
+
+class ContinueOptions(TypedDict, total=False):
+    """What every way to continue a run takes; the methods of `Supervisor` have the defaults."""
+
+    record: OpenRecord | None
+    person: Person | None
+    on_event: Listener | None
+    on_draft: OnDraft | None
+    on_session: OnSession | None
+    stay: bool
+
+
+class ResumeOptions(ContinueOptions, total=False):
+    """The same for `resume`."""
+
+    tokens: int | None
+    usd: float | None
+    deadline: float | None
+    retry_failed: bool
+
+
+class RerunOptions(ContinueOptions, total=False):
+    """The same for `rerun`."""
+
+    plan: Plan | Mapping[str, JSON] | None
+
+
+class ForkOptions(RerunOptions, total=False):
+    """The same for `fork`."""
+
+    at: str | None
+    model: str | None
 
 
 class RunLife(RecordedRuns):
@@ -70,6 +106,10 @@ class RunLife(RecordedRuns):
             other.settings = self.settings.model_copy(update={"model": found_from(model, Path.cwd())})
         return other
 
+    @overload
+    async def resume(self, run: str, *, output_type: type[D], **options: Unpack[ResumeOptions]) -> Report[D]: ...
+    @overload
+    async def resume(self, run: str, *, output_type: None = None, **options: Unpack[ResumeOptions]) -> Report[Any]: ...
     async def resume(
         self,
         run: str,
@@ -78,17 +118,19 @@ class RunLife(RecordedRuns):
         usd: float | None = None,
         deadline: float | None = None,
         retry_failed: bool = False,
+        output_type: type[BaseModel] | None = None,
         record: OpenRecord | None = None,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
         on_session: OnSession | None = None,
         stay: bool = False,
-    ) -> Report:
+    ) -> Report[Any]:
         """Continue a run that stopped, with the team and settings it started with. What is committed is not repeated.
 
         `tokens`, `usd` and `deadline` are added to what it had, and reopen what ended for lack of them. A paused run is
-        continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`.
+        continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`. With
+        `output_type` the data of the report is of that type; the model is asked by the schema on the record.
         """
         from chargehand.runs.resumed_job import Added, check_begun, job_of, stays_ended  # a new run does not need it
 
@@ -99,41 +141,50 @@ class RunLife(RecordedRuns):
             from chargehand.runs.temporal.start_or_resume import resume_run  # few runs are there
 
             async with (record or partial(open_record, partial(remote_record, run)))():
-                return await resume_run(source, run, added, on_event, self.say)
+                return with_typed_data(await resume_run(source, run, added, on_event, self.say), output_type)
         state = self.home.state(run)
+        check_asked(run, state.start, output_type)
         if stays_ended(state, added, self.home.orders(run)):
-            return report_ended(state, self.say)
+            return with_typed_data(report_ended(state, self.say), output_type)
         if self.home.owner(run) is None:
             check_begun(run, state)
         async with (record or partial(open_record, partial(self.home.open, run)))() as journal:
             state = replay(journal.events(), run)
             if stays_ended(state, added, self.home.orders(run)):
-                return report_ended(state, self.say)
+                return with_typed_data(report_ended(state, self.say), output_type)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self._trust, self.settings, made)
+            job = job._replace(validate=invalid_data(output_type))
             async with self.shared_models.use_checked(job.settings, job.team, job.request.budget, job.plan) as models:
                 self.home.clear_cancel(run)
                 self.home.note(run, status="running")
                 if state.paused:
                     self.home.orders(run).send(new_order("continue", by="resume"))
-                return await self._work(job, models, journal, state, person, on_event, on_draft, on_session, stay)
+                report = await self._work(job, models, journal, state, person, on_event, on_draft, on_session, stay)
+        return with_typed_data(report, output_type)
 
+    @overload
+    async def rerun(self, run: str, *, output_type: type[D], **options: Unpack[RerunOptions]) -> Report[D]: ...
+    @overload
+    async def rerun(self, run: str, *, output_type: None = None, **options: Unpack[RerunOptions]) -> Report[Any]: ...
     async def rerun(
         self,
         run: str,
         *,
         plan: Plan | Mapping[str, JSON] | None = None,
+        output_type: type[BaseModel] | None = None,
         record: OpenRecord | None = None,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
         on_session: OnSession | None = None,
         stay: bool = False,
-    ) -> Report:
+    ) -> Report[Any]:
         """A new run of the same request from the files as they are now; what has not changed is not done again.
 
-        The model that was forced for the first run is used again, unless this supervisor was given one.
+        The model that was forced for the first run is used again, unless this supervisor was given one. With
+        `output_type` the answer is asked for as that type; without, by the schema of the first run.
         """
         from chargehand.runs import single_call  # resume and fork use the stored team
         from chargehand.runs.resumed_job import check_begun
@@ -146,6 +197,7 @@ class RunLife(RecordedRuns):
         with reading(f"of run {run}"):
             # The plan contains the tasks that were added to it.
             asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
+            asked = asked_for(asked, output_type)
             before = Settings.model_validate(state.start["settings"])
             team_ref: str | None = state.start["team"].get("ref") if noted is None else noted.team_ref
             if given is None and state.plan_given:
@@ -162,15 +214,18 @@ class RunLife(RecordedRuns):
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
         job = RunJob("", asked, team, settings, given, team_ref, prior=Prior(run, state))
+        job = job._replace(validate=invalid_data(output_type))
         job = job._replace(warnings=(*self.warnings, *changed, *notes))
         if noted is not None:
+            check_untyped(output_type)
             return await self._rerun_on_temporal(noted, job, run, record, on_event)
         async with (
             self.shared_models.use_checked(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
             job = job._replace(run=journal.run)
-            return await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
+            report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
+        return with_typed_data(report, output_type)
 
     async def _rerun_on_temporal(
         self, noted: NotedRun, job: RunJob, run: str, record: OpenRecord | None, on_event: Listener | None
@@ -186,6 +241,10 @@ class RunLife(RecordedRuns):
             job = job._replace(run=journal.run, request=request, settings=settings)
             return await run_job(self.home, job, on_event, self.say, earlier)
 
+    @overload
+    async def fork(self, run: str, *, output_type: type[D], **options: Unpack[ForkOptions]) -> Report[D]: ...
+    @overload
+    async def fork(self, run: str, *, output_type: None = None, **options: Unpack[ForkOptions]) -> Report[Any]: ...
     async def fork(
         self,
         run: str,
@@ -193,17 +252,18 @@ class RunLife(RecordedRuns):
         at: str | None = None,
         model: str | None = None,
         plan: Plan | Mapping[str, JSON] | None = None,
+        output_type: type[BaseModel] | None = None,
         record: OpenRecord | None = None,
         person: Person | None = None,
         on_event: Listener | None = None,
         on_draft: OnDraft | None = None,
         on_session: OnSession | None = None,
         stay: bool = False,
-    ) -> Report:
+    ) -> Report[Any]:
         """A new run that parts from this one: with the task `at` and all that rests on it done again, or another plan.
 
         All other tasks are taken over as they are, at no cost. With `model` alone every task is done again, by the same
-        plan. Team, request and settings are those stored with the run.
+        plan. Team, request and settings are those stored with the run. `output_type` as for `rerun`.
         """
         from chargehand.runs.forked_job import Different, copy_documents, fork_job  # no other run needs it
         from chargehand.runs.resumed_job import Added, job_of
@@ -217,9 +277,11 @@ class RunLife(RecordedRuns):
         with reading(f"of run {run}"):
             job = job_of(run, state, Added(), self.source, self._trust, self.settings, made)
             job = fork_job(self.source, job, state, different, self.settings)
+            job = job._replace(request=asked_for(job.request, output_type), validate=invalid_data(output_type))
         if different.plan is not None:
             check_plan(different.plan, job.team, job.request)
         if noted is not None:
+            check_untyped(output_type)
             from chargehand.runs.temporal.start_or_resume import EarlierRun, run_job  # few runs are there
 
             called = [event.body for event in self.source.events(run) if isinstance(event.body, ToolCalled)]
@@ -233,7 +295,8 @@ class RunLife(RecordedRuns):
         ):
             job = job._replace(run=journal.run)
             copy_documents(self.home, job)
-            return await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
+            report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
+        return with_typed_data(report, output_type)
 
     def open_remote(self, run: str, earlier: str | None = None) -> SqliteJournal:
         """The record of a run that is about to begin on Temporal, where `earlier` is. Commands find it from now on."""

@@ -9,9 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
-
-from pydantic_core import ValidationError
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from chargehand.engine.engine_session import EngineInputs, Listener
 from chargehand.engine.make_engine import make_engine
@@ -29,6 +27,7 @@ from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.runs.roster import supervisor_model
+from chargehand.runs.typed_data import D, invalid_data, with_typed_data
 from chargehand.synthesizer import OnDraft
 from chargehand.text.json_schema import problems_in
 from chargehand.text.plan_json import parse
@@ -38,14 +37,12 @@ from chargehand.values.default_limits import DEFAULT_WAIT_S
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Message, Reply
 from chargehand.values.plan import Plan
-from chargehand.values.report import INVALID_DATA, Gap, Report
+from chargehand.values.report import Gap, Report
 from chargehand.values.request import AppRun, Earlier, Material, Request, Subject
 from chargehand.values.role import Role
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-D = TypeVar("D", bound="BaseModel")
 
 
 class StreamOptions(TypedDict, total=False):
@@ -208,12 +205,12 @@ class Supervisor(RunLife):
         ):
             if stdin is not None:
                 asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(journal.run, stdin))})
-            validate = partial(_invalid, output_type) if output_type else None
+            validate = invalid_data(output_type)
             job = job._replace(run=journal.run, request=asked, validate=validate)
             # Records are opened in threads: many are there in the same turn.
             await wait_to_begin()
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
-        return _with_typed_data(report, output_type)
+        return with_typed_data(report, output_type)
 
     async def _run_on_temporal(self, job: RunJob, record: OpenRecord | None, on_event: Listener | None) -> Report:
         # Few runs are there.
@@ -378,36 +375,3 @@ def _usable(schema: dict[str, JSON] | None) -> dict[str, JSON] | None:
     if schema is not None and (wrong := problems_in(schema)):
         raise UsageError("The schema for the answer cannot be used: " + "; ".join(wrong))
     return schema
-
-
-def _with_typed_data(report: Report, output_type: type[BaseModel] | None) -> Report:
-    """The report with its data as the type asked for; data that is not valid is left out, which is a gap."""
-    if output_type is None:
-        return report
-    if report.data is None:
-        return report.with_data(None)
-    checked = _validate_data(output_type, report.data)
-    if not isinstance(checked, str):
-        return report.with_data(checked)
-    if any(gap.reason == checked for gap in report.gaps):
-        return report.with_data(None)
-    gap = Gap(reason=checked, impact=INVALID_DATA)
-    status = "partial" if report.status == "complete" else report.status
-    return report.model_copy(update={"gaps": (*report.gaps, gap), "status": status}).with_data(None)
-
-
-def _invalid(output_type: type[BaseModel], data: JSON) -> str | None:
-    checked = _validate_data(output_type, data)
-    return checked if isinstance(checked, str) else None
-
-
-def _validate_data(output_type: type[BaseModel], data: JSON) -> BaseModel | str:
-    """The data as the type, or why it is not valid: the caller's validators may raise anything."""
-    try:
-        return output_type.model_validate(data)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        why = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'data'}: {e['msg']}" for e in found[:20])
-    except Exception as error:  # noqa: BLE001 -- recorded: it becomes a gap of the report
-        why = f"its validator raised {type(error).__name__}: {error}"
-    return f"The answer is not a valid {output_type.__name__}: {why}"
