@@ -59,3 +59,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and that there ar
 
         module, _, other = _HOMES[name].partition(":")
         return getattr(import_module(module), other or name)
+
+    def __dir__() -> list[str]:
+        # For completion in consoles, which would otherwise see only what was used before.
+        return sorted({*globals(), *__all__})

@@ -272,7 +272,7 @@ def test_the_example_of_the_readme_uses_its_tool_and_prints_its_answer(tmp_path:
     with serving(provider) as server:
         printed = Workspace(tmp_path, server.url).python(example).stdout
         told = [seen for seen in server.requests if "tool_result" in seen.raw.decode()]
-    assert printed.startswith("Oslo has 717,710 inhabitants [t1, t2]. () input_tokens=")
+    assert printed.startswith("Oslo has 717,710 inhabitants [t1, t2]. () Usage(input_tokens=")
     assert [seen.task for seen in told] == ["t1"]
     assert "717710" in told[0].text
     assert {seen.body["model"] for seen in server.requests} == {"claude-sonnet-5-5"}

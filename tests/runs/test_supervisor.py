@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from chargehand import Supervisor, Team, Worker
+import chargehand
+from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import MissingKey, UsageError
 from chargehand.record.home import Home
 from chargehand.settings import load_settings
@@ -178,3 +179,34 @@ def test_a_team_that_routes_plans_by_its_router(tmp_path: Path) -> None:
     team = Team([Worker("a", "Repairs"), Worker("b", "Explains")], mode="route")
     made = asyncio.run(Supervisor(team, model=script, home=tmp_path).plan("How do I print?"))
     assert [(task.worker, task.instruction) for task in made.tasks] == [("b", "How do I print?")]
+
+
+def test_what_users_meet_is_shown_in_a_short_line(tmp_path: Path) -> None:
+    """A console stays readable: the fields are attributes."""
+
+    @tool(effect="read")
+    def look_up(city: str) -> str:
+        """Looks a city up."""
+        return city * 1_000
+
+    worker = Worker("w", "Works " * 100, prompt="Work. " * 1_000, tools=[look_up])
+    rules = [{"when": {"role": "worker"}, "reply": {"json": {"summary": "s " * 1_000, "output": "o" * 1_000}}}]
+    door = Supervisor(Team([worker]), model=ScriptedModel(rules), home=tmp_path)
+    report = door.run_sync("x", plan=PLAN)
+    shown = [worker, look_up, report, report.plan, report.outcomes[0], door.diff(report.run, report.run)]
+    assert max(len(str(each)) for each in shown) < 150
+    assert [str(each).split()[0] for each in shown] == [
+        "<Worker", "<Tool", "<Report", "<Plan", "<Outcome", "<RunDiff"
+    ]  # fmt: skip
+
+
+def test_a_wrong_argument_is_an_error_of_the_supervisor() -> None:
+    """The classes that it extends are not known to its users."""
+    wrong: dict[str, Any] = {"modle": "ollama:m"}
+    with pytest.raises(TypeError, match=r"^Supervisor\.__init__"):
+        Supervisor(**wrong)
+
+
+def test_the_public_names_are_completed() -> None:
+    """They are loaded at first use, and are listed before that."""
+    assert set(chargehand.__all__) <= set(dir(chargehand))

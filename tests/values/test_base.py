@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from functools import cached_property
 from typing import Annotated, Any, Literal, get_type_hints
@@ -178,7 +179,16 @@ def test_values_are_compared_by_their_fields() -> None:
     assert hash(Part(name="b")) == hash(Part(name="b"))
     assert Checked() != Part(name="b")
     assert repr(Part(name="b")) == "Part(name='b', size='small')"
-    assert str(Part(name="b")) == "name='b' size='small'"
+    assert str(Part(name="b")) == repr(Part(name="b"))
+
+
+def test_the_signature_of_a_value_lists_its_fields() -> None:
+    """What `help` and editors show: names, types without limits, and defaults."""
+    assert str(inspect.signature(Part)) == "(*, name: str, size: Literal['small', 'large'] = 'small')"
+    parameters = inspect.signature(Whole).parameters
+    assert list(parameters) == list(Whole.model_fields)
+    assert parameters["share"].annotation == float | None
+    assert (parameters["id"].default, parameters["by_name"].default) == (inspect.Parameter.empty, {})
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])

@@ -9,6 +9,7 @@ import pytest
 
 from chargehand.errors import IncompleteRun
 from chargehand.values.outcome import done
+from chargehand.values.plan import Plan, Task
 from chargehand.values.report import Gap, Report
 from chargehand.values.status_words import RunStatus
 
@@ -68,6 +69,14 @@ def test_a_report_is_one_short_line() -> None:
     shown = repr(report("partial", answer="word " * 1_000))
     assert shown == f"<Report r1: partial, 1 of 1 tasks done, 0 tokens; {'word ' * 12!r:.61}...'>"
     assert "\n" not in shown
+    assert str(report()) == repr(report())
+
+
+def test_a_run_that_waits_counts_the_tasks_of_its_plan() -> None:
+    """Those that have not begun have no outcome yet."""
+    plan = Plan(goal="g", tasks=(Task(id="t1"), Task(id="t2")))
+    assert "1 of 2 tasks done" in repr(report("waiting", plan=plan))
+    assert "no plan" in repr(report("waiting", outcomes=()))
 
 
 def test_a_notebook_shows_the_answer_and_what_is_missing() -> None:

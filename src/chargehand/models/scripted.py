@@ -39,11 +39,15 @@ class When(Value):
 
 
 class ScriptedCall(Value):
+    """A call of a tool that a rule answers with."""
+
     name: str
     arguments: dict[str, JSON] = Field(default_factory=dict)
 
 
 class ScriptedError(Value):
+    """An error of the provider that a rule answers with."""
+
     status: int
     retry_after: float | None = None
     message: str = "scripted error"
@@ -64,6 +68,8 @@ class ScriptedReply(Value):
 
 
 class ScriptRule(Value):
+    """An answer, and the calls that it is for."""
+
     when: When = Field(default_factory=When)
     reply: ScriptedReply
     delay_ms: float = Field(default=0, ge=0)
@@ -72,6 +78,8 @@ class ScriptRule(Value):
 
 
 class Script(Value):
+    """The rules of a scripted model."""
+
     replies: tuple[ScriptRule, ...]
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 from chargehand.engine.engine_session import Listener, Prior
 from chargehand.engine.people import Person
 from chargehand.events import ToolCalled
-from chargehand.models import ModelClient
 from chargehand.models.resolve import Models
 from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
@@ -84,18 +83,9 @@ class ForkOptions(RerunOptions, total=False):
 class RunLife(RecordedRuns):
     """The home runs are recorded in, the team and the models they continue with."""
 
-    def __init__(
-        self,
-        team: Team | str | Path | None = None,
-        *,
-        model: str | ModelClient | None = None,
-        home: str | Path | None = None,
-        settings: Settings | None = None,
-    ) -> None:
-        super().__init__(team, model=model, home=home, settings=settings)
-        self.shared_models = SharedModels(self._clients)
-        # Where to report what a run on other machines waits for, and that a run has ended already.
-        self.say: Callable[[str], None] | None = None
+    shared_models: SharedModels
+    # Where to report what a run on other machines waits for, and that a run has ended already.
+    say: Callable[[str], None] | None = None
 
     def for_team(self, team: str | None, model: str | None = None) -> Self:
         """The same for another team or model, where one is given: settings, home and clients are shared."""

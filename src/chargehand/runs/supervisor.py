@@ -16,7 +16,7 @@ from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Person
 from chargehand.errors import PlanningFailed, UsageError
 from chargehand.events import Event
-from chargehand.models import Attribution
+from chargehand.models import Attribution, ModelClient
 from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import material_warnings
 from chargehand.planner.planning_result import Unplanned
@@ -27,8 +27,11 @@ from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record, remote_record
 from chargehand.runs.roster import supervisor_model
+from chargehand.runs.shared_models import SharedModels
 from chargehand.runs.typed_data import D, invalid_data, with_typed_data
+from chargehand.settings import Settings
 from chargehand.synthesizer import OnDraft
+from chargehand.team import Team
 from chargehand.text.json_schema import problems_in
 from chargehand.text.plan_json import parse
 from chargehand.values.base import JSON
@@ -80,7 +83,24 @@ class RunOptions(StreamOptions, total=False):
 
 
 class Supervisor(RunLife):
-    """A team with its models and the home its runs are recorded in: starts runs, and continues those on record."""
+    """A team with its models and the home its runs are recorded in: starts runs, and continues those on record.
+
+    `team` is a Team, the name of a shipped team or a folder. `model` is `provider:name`, or a client of your own such
+    as a ScriptedModel. `home` is the folder that holds the records of runs. Settings come from the environment and the
+    files that `chargehand` reads, unless given.
+    """
+
+    # Here, so that a wrong argument is an error of this class.
+    def __init__(
+        self,
+        team: Team | str | Path | None = None,
+        *,
+        model: str | ModelClient | None = None,
+        home: str | Path | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(team, model=model, home=home, settings=settings)
+        self.shared_models = SharedModels(self._clients)
 
     # -- running -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 from chargehand.models.call_options import Effort
 from chargehand.tools import BUILTIN, Tool, tool
-from chargehand.values.base import JSON
+from chargehand.values.base import JSON, shorten
 from chargehand.values.plan import Tier
 from chargehand.values.program import Program
 
@@ -38,9 +38,16 @@ class DelegateTeam(Protocol):
     def to_json(self) -> dict[str, JSON]: ...
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Worker:
-    """One member of a team. `missing_tools` are names that no tool was found for: the team reports them."""
+    """One member of a team: what it is for, its prompt and its tools.
+
+    The planner chooses it by `name` and `description`; `prompt` says how it works. A tool is a `@tool` function, a
+    plain typed function, or the name of a built-in tool. `model`, `tier` and `effort` choose its model, `max_steps`
+    limits its model calls per task, `output_schema` is a JSON schema for its results, and `check` is a function that
+    looks at them. `fallback` is the worker that takes over when it fails. A worker of the kind `delegate` has a
+    `team`, one of the kind `command` a `command` or a `program`.
+    """
 
     name: str
     description: str
@@ -57,6 +64,7 @@ class Worker:
     kind: Kind
     # Returns nothing if an output is good, else what is wrong. Not offered to the model.
     check: Tool | None
+    # Names that no tool was found for: the team reports them.
     missing_tools: tuple[str, ...]
     # What an analyzer's `tools` are: names of analyzers.
     analyzers: tuple[str, ...]
@@ -125,6 +133,11 @@ class Worker:
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
+
+    def __repr__(self) -> str:
+        tools = f"; tools {', '.join(names)}" if (names := (*self.tool_names, *self.analyzers)) else ""
+        kind = "" if self.kind == "agent" else f", {self.kind}"
+        return f"<Worker {self.name!r}{kind}: {shorten(self.description)}{tools}>"
 
     @property
     def tool_names(self) -> tuple[str, ...]:

@@ -51,6 +51,9 @@ class Tool(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.fn(*args, **kwargs)
 
+    def __repr__(self) -> str:
+        return f"<Tool {self.name!r}, effect {self.effect}>"
+
     @property
     def __wrapped__(self) -> Callable[P, R]:
         """For `inspect.signature` and `help`."""

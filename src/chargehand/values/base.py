@@ -9,8 +9,8 @@ the reasons.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, dataclass_transform
+from inspect import Parameter, Signature, get_annotations
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, dataclass_transform, get_type_hints
 
 from pydantic_core import SchemaSerializer, SchemaValidator
 
@@ -124,14 +124,17 @@ class Value:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={content!r}' for name, content in self)})"
 
-    def __str__(self) -> str:
-        return " ".join(f"{name}={content!r}" for name, content in self)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.__dict__, self.model_fields_set)
 
     def _contents(self) -> list[Any]:
         return [self.__dict__[name] for name in self.model_fields]
+
+
+def shorten(text: str, most: int = 60) -> str:
+    """The beginning of a text on one line, for the representation of a value."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}..."
 
 
 def _restore(cls: type[Any], fields: dict[str, Any], given: Set[str]) -> Any:
@@ -179,6 +182,24 @@ def _schema(cls: type[Value], nested: Callable[[type], Schema] | None = None) ->
     return annotate_schema(schema, After(_check_together))
 
 
+def _signature(cls: type[Value]) -> Signature:
+    """How a value is made, for `help` and editors: limits and other notes about a field are left out."""
+    hints = get_type_hints(cls)
+    fields = cls.model_fields.items()
+    return Signature(
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=_shown_default(info), annotation=hints[name])
+            for name, info in fields
+        ]
+    )
+
+
+def _shown_default(info: FieldInfo) -> Any:
+    if info.default_factory is not None:
+        return info.default_factory()
+    return Parameter.empty if info.default is REQUIRED else info.default
+
+
 def _inner_schema(cls: type) -> Schema:
     if not issubclass(cls, Value):
         raise TypeError(f"A value cannot have a field of the type {cls!r}; values/field_schema.py has those it can.")
@@ -209,4 +230,5 @@ _MADE_AT_FIRST_USE: dict[str, Callable[[type[Value]], Any]] = {
     "__core_schema__": _schema,
     "__pydantic_validator__": lambda cls: SchemaValidator(cast(Any, cls.__core_schema__), cast(Any, _CONFIG)),
     "__pydantic_serializer__": lambda cls: SchemaSerializer(cast(Any, cls.__core_schema__), cast(Any, _CONFIG)),
+    "__signature__": _signature,
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from chargehand.errors import ErrorKind
-from chargehand.values.base import JSON, Field, Value
+from chargehand.values.base import JSON, Field, Value, shorten
 
 Status = Literal["done", "failed", "escalated", "skipped"]
 EscalationReason = Literal["out_of_scope", "ambiguous_input", "confidence_too_low", "timeout"]
@@ -62,12 +62,16 @@ class Usage(Value):
 
 
 class Claim(Value):
+    """A statement of a worker with its sources."""
+
     statement: str
     confidence: Confidence | None = None
     sources: tuple[str, ...] = ()
 
 
 class Finding(Value):
+    """A remark on a place in the material."""
+
     severity: Severity = "info"
     category: str = ""
     path: str | None = None
@@ -97,6 +101,8 @@ class Fault(Value):
 
 
 class Escalation(Value):
+    """Why a worker says that it cannot do its task."""
+
     reason: EscalationReason
     message: str
 
@@ -110,6 +116,8 @@ class Score(Value):
 
 
 class Contradiction(Value):
+    """Claims of several tasks that cannot all be true, and which of them counts."""
+
     subject: str
     claims: tuple[str, ...] = ()
     cause: str | None = None
@@ -147,7 +155,9 @@ class Evidence(Value):
 
 
 class Outcome(Value):
-    """Exactly one per task. Made only by the four functions below, so that status and fields agree."""
+    """What became of a task: its result or why there is none, and what it cost."""
+
+    # Exactly one per task. Made only by the four functions below, so that status and fields agree.
 
     task: str
     status: Status
@@ -171,6 +181,9 @@ class Outcome(Value):
     @property
     def ok(self) -> bool:
         return self.status == "done"
+
+    def __repr__(self) -> str:
+        return f"<Outcome {self.task}: {self.status} by {self.worker}; {shorten(self.summary)!r}>"
 
     def to_json(self) -> dict[str, JSON]:
         """As in the contract: optional fields only when they have content."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from chargehand.errors import IncompleteRun
-from chargehand.values.base import JSON, Field, Value
+from chargehand.values.base import JSON, Field, Value, shorten
 from chargehand.values.outcome import Confidence, Contradiction, Fault, Finding, Gap, Outcome, Usage
 from chargehand.values.plan import Plan, Strategy
 from chargehand.values.status_words import EXIT_CODES, FINISHED, RunStatus
@@ -24,8 +24,6 @@ D = TypeVar("D")
 INVALID_DATA = "The data on the record is as the model gave it."
 # In the `__dict__` of a report of a run that was asked for typed data. Not a field, and never on the record.
 _TYPED = "_typed"
-# How much of the answer its representation shows.
-_SHOWN = 60
 # Tasks that a note names.
 _MOST_NAMED = 10
 
@@ -82,6 +80,8 @@ class Provenance(Value):
 
 
 class Timing(Value):
+    """How long a run took, and how long the same calls take one after the other."""
+
     wall_s: float = 0.0
     sequential_s: float = 0.0
     critical_path_s: float = 0.0
@@ -176,13 +176,12 @@ class Report(Value, Generic[T]):
 
     def _figures(self) -> str:
         done = sum(outcome.ok for outcome in self.outcomes)
-        tasks = f"{done:,} of {len(self.outcomes):,} tasks done"
+        total = len(self.outcomes if self.plan is None else self.plan.tasks)
+        tasks = f"{done:,} of {total:,} tasks done" if total else "no plan"
         return f"{self.status}, {tasks}, {self.usage.tokens:,} tokens"
 
     def __repr__(self) -> str:
-        begin = " ".join(self.answer.split())
-        begin = begin if len(begin) <= _SHOWN else f"{begin[:_SHOWN]}..."
-        return f"<Report {self.run}: {self._figures()}; {begin!r}>"
+        return f"<Report {self.run}: {self._figures()}; {shorten(self.answer)!r}>"
 
     def _repr_markdown_(self) -> str:
         """For notebooks: the answer, then how the run ended and what is missing."""

@@ -40,6 +40,8 @@ class AppRun(Value):
 
 
 class Request(Value):
+    """What a run was asked for, with its material and limits."""
+
     text: str
     # The part of the text that routing rules are matched with; None means all of it. It has no results of other tasks.
     asked: str | None = None

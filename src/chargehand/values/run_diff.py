@@ -45,12 +45,16 @@ class TaskDiff(Value):
 
 
 class AnswerDiff(Value):
+    """The two answers, and whether they are the same."""
+
     same: bool
     a: str
     b: str
 
 
 class RunDiff(Value):
+    """What differs between two runs: their plans, tasks, cost, time and answers."""
+
     a: RunSide
     b: RunSide
     # Empty: the plans are the same.
@@ -58,6 +62,12 @@ class RunDiff(Value):
     # In the order of the first plan; tasks that only the second plan has come last.
     tasks: tuple[TaskDiff, ...]
     answer: AnswerDiff
+
+    def __repr__(self) -> str:
+        plan = f"{len(self.plan):,} fields of the plan differ" if self.plan else "the same plan"
+        tasks = f"{sum(bool(each.differs) for each in self.tasks):,} of {len(self.tasks):,} tasks differ"
+        answer = "the same answer" if self.answer.same else "other answers"
+        return f"<RunDiff {self.a.run} and {self.b.run}: {plan}, {tasks}, {answer}>"
 
     def to_json(self) -> dict[str, Any]:
         data = self.model_dump(mode="json", exclude={"tasks"})

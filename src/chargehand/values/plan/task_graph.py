@@ -8,21 +8,30 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
-from chargehand.values.base import JSON, Field, Value
+from chargehand.values.base import JSON, Field, Value, shorten
 from chargehand.values.default_limits import DEFAULT_TASKS
 from chargehand.values.plan.find_problems import edge_problems, size_problems, task_problems, worker_problems
 from chargehand.values.plan.problem import Problem
 from chargehand.values.plan.task import FactoryLimits, SynthesisSpec, Task, Text, WorkerSpec, without_defaults
 
 Strategy = Literal["single", "sequential", "parallel", "hybrid"]
+# Tasks that its representation names.
+_MOST_SHOWN = 10
 
 
 class Plan(Value):
+    """The tasks of a request, which of them depend on which, and how their results become an answer."""
+
     goal: Text = ""
     tasks: tuple[Task, ...] = ()
     synthesis: SynthesisSpec = Field(default_factory=SynthesisSpec)
     team: str | None = None
     workers: tuple[WorkerSpec, ...] = ()
+
+    def __repr__(self) -> str:
+        ids = [task.id for task in self.tasks[:_MOST_SHOWN]] + ["..."] * (len(self.tasks) > _MOST_SHOWN)
+        count = "1 task" if len(self.tasks) == 1 else f"{len(self.tasks):,} tasks"
+        return f"<Plan {shorten(self.goal)!r}: {count}, {self.strategy}: {', '.join(ids)}>"
 
     def to_json(self) -> dict[str, JSON]:
         data = super().to_json()
