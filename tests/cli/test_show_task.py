@@ -17,3 +17,13 @@ def test_a_prompt_is_shown_without_the_line_breaks_of_its_file() -> None:
     at = lines.index(f"system     {LONG} rely on it.")
     assert lines[at + 1 : at + 5] == ["Do that.", "", f"- {LONG} rely on it.", "- Short."]
     assert lines[at + 5 :][:2] == [f"user       {LONG}", "rely on it."]
+
+
+def test_an_exception_of_a_tool_is_shown_with_its_place() -> None:
+    """The file and line of the code that has to be corrected."""
+    error = {"kind": "tool", "message": "NameError: name 'rond' is not defined"}
+    call = {"kind": "tool", "name": "total", "result": {"error": error, "place": "/home/me/tools.py:12"}}
+    whole = {"task": "t1", "worker": "w", "status": "failed", "instruction": "", "success_criterion": ""}
+    attempt = {"number": 1, "calls": [call]}
+    lines = list(describe_task(whole | {"attempts": [attempt], "decisions": [], "outcome": None}))
+    assert [line.split()[-1] for line in lines if "tools.py" in line] == ["/home/me/tools.py:12"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import importlib.util
+import json
 import os
 import select
 import sys
@@ -172,6 +173,22 @@ def test_whatever_a_tool_raises_becomes_a_result(error: BaseException, message: 
     result = run(tool(fail if kind == "sync" else fail_async))
     assert failure(result) == message
     assert result.code == "failed"
+
+
+def test_an_exception_of_a_tool_has_its_place_in_the_users_code() -> None:
+    """The line of the tool, not that of a library below it; a ToolError is meant, and has none."""
+
+    @tool
+    def parse(text: str) -> Any:
+        return json.loads(text)
+
+    @tool
+    def refuse() -> str:
+        raise ToolError("no")
+
+    line = parse.fn.__code__.co_firstlineno + 2
+    assert run(parse, text="{").place == f"{__file__}:{line}"
+    assert run(refuse).place is None
 
 
 def test_stop_iteration_in_a_thread_becomes_a_result() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chargehand.errors import IncompleteRun
-from chargehand.values.outcome import done
+from chargehand.values.outcome import Fault, done, failed
 from chargehand.values.plan import Plan, Task
-from chargehand.values.report import Gap, Report
+from chargehand.values.report import Gap, Provenance, Report
 from chargehand.values.status_words import RunStatus
 
 
@@ -36,7 +36,7 @@ def test_unwrap_returns_the_data_where_there_is_some() -> None:
 def test_unwrap_refuses_a_partial_run_unless_it_is_accepted() -> None:
     """The error names the gap and has the report."""
     partial = report("partial", gaps=(GAP,))
-    with pytest.raises(IncompleteRun, match=r"r1 is partial\. No figures for Bergen\.") as raised:
+    with pytest.raises(IncompleteRun, match=r"r1 is partial\. t2: No figures for Bergen\.") as raised:
         partial.unwrap()
     assert (raised.value.report, raised.value.exit_code) == (partial, 3)
     assert partial.unwrap(partial=True) == partial.answer
@@ -84,3 +84,24 @@ def test_a_notebook_shows_the_answer_and_what_is_missing() -> None:
     shown = report("partial", gaps=(GAP,))._repr_markdown_()  # pyright: ignore[reportPrivateUsage]
     assert shown.startswith("It is so [t1].\n\n---\n")
     assert "- gap: t2: No figures for Bergen." in shown
+
+
+def test_a_run_that_is_partial_for_its_citations_says_so() -> None:
+    """It has no gaps: the notebook and `unwrap` name what is wrong with the answer."""
+    wrong = Provenance(problems=("unknown_citation: t9 is not a task.",), unused=("t1",))
+    partial = report("partial", provenance=wrong)
+    shown = partial._repr_markdown_()  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(IncompleteRun) as raised:
+        partial.unwrap()
+    for text in (shown, str(raised.value)):
+        assert "t9" in text
+        assert "t1" in text
+
+
+def test_unwrap_of_a_failed_run_names_the_task_and_the_kind_of_its_error() -> None:
+    """The words of a provider may be a single one."""
+    outcome = failed("t2", "ann", "bad_request", "no")
+    with pytest.raises(IncompleteRun, match=r"t2 \(bad_request\): no"):
+        report("failed", outcomes=(outcome,), gaps=(Gap(task="t2", reason="no"),)).unwrap()
+    with pytest.raises(IncompleteRun, match="auth: no"):
+        report("failed", outcomes=(), error=Fault(kind="auth", message="no")).unwrap()

@@ -118,6 +118,18 @@ def test_a_tool_call_where_none_may_be_called_is_not_made() -> None:
     assert [event.kind for event in record].count("tool_called") == 1
 
 
+def test_steps_that_failing_calls_used_up_name_the_last_failure() -> None:
+    """The reason is in the outcome; a call that succeeded since then takes it away."""
+    wrong, right = wish({"waht": "x"}), wish({})
+    outcome, _, _ = work(right, wrong, wrong, max_steps=3)
+    assert outcome.error is not None
+    assert "look failed: " in outcome.error.message
+    assert "waht" in outcome.error.message
+    outcome, _, _ = work(wrong, right, right, max_steps=3)
+    assert outcome.error is not None
+    assert "look" not in outcome.error.message
+
+
 def test_a_mended_answer_is_not_asked_for_again() -> None:
     """The structured answer stands, and a warning says what was changed in it."""
     said = {"claims": [{"statement": "x", "confidence": 0.9}, 5], "confidence": 150}

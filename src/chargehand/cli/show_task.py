@@ -99,6 +99,7 @@ def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, st
     yield from _label_lines("result", result.get("text") or "")
     if error := result.get("error"):
         yield from _label_lines("error", f"{error['kind']}: {error['message']}")
+        yield from _label_lines("raised at", result.get("place") or "")
 
 
 def _source(source: str) -> str:

@@ -162,7 +162,7 @@ class ToolCalled(_OfEffect, kind="tool_called"):
 class ToolReturned(_OfEffect, kind="tool_returned"):
     """The tool's result is known."""
 
-    result: Data  # What it returned, or the error with its `code`.
+    result: Data  # What it returned, or the error with its `code` and, for an exception, its `place`.
 
 
 class ToolRefused(Body, kind="tool_refused"):

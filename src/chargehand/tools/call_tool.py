@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+import chargehand
 from chargehand.errors import ToolError
 from chargehand.text.urls import normal_urls
 from chargehand.tools import isolation
@@ -24,6 +26,8 @@ from chargehand.values.effect import ToolResult
 from chargehand.values.outcome import Fault
 
 MAX_TEXT = 50_000
+# Where the code of Python and of this package is.
+_LIBRARIES = (os.path.dirname(os.__file__) + os.sep, os.path.dirname(chargehand.__file__) + os.sep, "<frozen")
 
 
 async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, max_text: int = MAX_TEXT) -> ToolResult:
@@ -97,7 +101,20 @@ def _make_result(value: object, context: ToolContext, max_text: int) -> ToolResu
 def _make_failure(error: BaseException, context: ToolContext) -> ToolResult:
     fault = Fault(kind="tool", message=_cut(_text(_describe_error(error)), MAX_TEXT))
     code = error.code if isinstance(error, ToolError) else "failed"
-    return ToolResult(error=fault, code=code, reads=context.reads.hashes)
+    place = None if isinstance(error, ToolError) else find_place(error)
+    return ToolResult(error=fault, code=code, place=place, reads=context.reads.hashes)
+
+
+def find_place(error: BaseException) -> str | None:
+    """Where the code of a tool raised the error, as `file:line`: the last frame that is not in a library."""
+    place = None
+    step = error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if not file.startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in file:
+            place = f"{file}:{step.tb_lineno}"
+        step = step.tb_next
+    return place
 
 
 def _describe_error(error: BaseException) -> str:

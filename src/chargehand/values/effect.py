@@ -165,12 +165,14 @@ class ToolResult(Value):
     """What a tool returned. `reads` maps each name the tool read to a hash of its content, for the check of a rerun.
 
     `lines` maps each file that was shown, whole or in part, to its number of lines. `urls` are the URLs in the text, in
-    their normal form: an answer may cite them.
+    their normal form: an answer may cite them. `place` is where the code of a tool raised its error, as `file:line`;
+    the model does not see it.
     """
 
     text: str = ""
     error: Fault | None = None
     code: ToolErrorCode | None = None
+    place: str | None = None
     reads: dict[str, str] = Field(default_factory=dict)
     lines: dict[str, int] = Field(default_factory=dict)
     urls: tuple[str, ...] = ()

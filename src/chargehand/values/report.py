@@ -164,15 +164,31 @@ class Report(Value, Generic[T]):
             case "partial":
                 todo = f"{self._reasons()} To accept it as it is, write unwrap(partial=True)."
             case "complete" | "failed":
-                todo = self.error.message if self.error is not None else self._reasons() or self.answer
+                todo = (
+                    f"{self.error.kind}: {self.error.message}"
+                    if self.error is not None
+                    else self._reasons() or self.answer
+                )
             case _:
                 todo = "Continue it with await supervisor.resume(run)."
         return f"Run {self.run} is {self.status}. {todo}"
 
     def _reasons(self) -> str:
-        reasons = [*(gap.reason for gap in self.gaps), *self.provenance.problems]
-        more = f" And {len(reasons) - 3:,} more in report.gaps." if len(reasons) > 3 else ""
+        reasons = [*(self._describe_gap(gap) for gap in self.gaps), *self._faults_of_citations()]
+        more = f" And {len(reasons) - 3:,} more in report.gaps and report.provenance." if len(reasons) > 3 else ""
         return " ".join(f"{reason.rstrip('.')}." for reason in reasons[:3]) + more
+
+    def _describe_gap(self, gap: Gap) -> str:
+        """The reason with the task, and the kind of its error where it failed."""
+        if gap.task is None:
+            return gap.reason
+        kinds = (each.error.kind for each in self.outcomes if each.task == gap.task and each.error is not None)
+        kind = next(kinds, None)
+        return f"{gap.task}{f' ({kind})' if kind else ''}: {gap.reason}"
+
+    def _faults_of_citations(self) -> list[str]:
+        unused = self.provenance.unused
+        return [*self.provenance.problems, *([f"The answer does not use {_name_tasks(unused)}."] if unused else ())]
 
     def _figures(self) -> str:
         done = sum(outcome.ok for outcome in self.outcomes)
@@ -186,7 +202,8 @@ class Report(Value, Generic[T]):
     def _repr_markdown_(self) -> str:
         """For notebooks: the answer, then how the run ended and what is missing."""
         lines = [f"*{self._figures()}*"]
-        lines += [f"- gap: {f'{gap.task}: ' if gap.task else ''}{gap.reason}" for gap in self.gaps]
+        lines += [f"- gap: {self._describe_gap(gap)}" for gap in self.gaps]
+        lines += [f"- citation: {each}" for each in self._faults_of_citations()]
         lines += [f"- contradiction: {each.subject}" for each in self.contradictions if not each.resolved]
         return "\n".join([self.answer.rstrip(), "", "---", "", lines[0], "", *lines[1:]]).rstrip() + "\n"
 

@@ -15,7 +15,7 @@ from chargehand.models.model_size import is_small, is_small_open
 from chargehand.values.effect import ModelCall, ToolCall, ToolResult, usage_of
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.message import Message, Reply, ToolRequest, ToolSpec, system, tool_result, user
-from chargehand.values.outcome import EscalationReason, Outcome, Usage, done, escalated, failed
+from chargehand.values.outcome import EscalationReason, Fault, Outcome, Usage, done, escalated, failed
 from chargehand.values.plain_class import plain_class, with_changes
 from chargehand.values.plan import Task, Tier
 from chargehand.values.recovery_policy import EvidenceRule
@@ -54,6 +54,7 @@ _MOST_PLAIN_OUTPUT = 1_024
 # How many corrections or removals in an answer one warning lists.
 _MOST_DETAILS = 10
 _LONGEST_DETAIL = 200
+_LONGEST_FAILURE = 300
 # How many statements have their sources checked at once; more would delay the other tasks.
 _MOST_ON_THE_LOOP = 500
 _LONG_TEXT = 20_000
@@ -233,6 +234,8 @@ class _Attempt:
         self.is_cut = False
         # Successful calls of tools, as they are on the record: arguments and result.
         self.results: list[tuple[Mapping[str, Any], ToolResult]] = []
+        # Which call of a tool failed last, and why; empty when the last one did not fail.
+        self.last_failure = ""
 
     async def run(self) -> Outcome:
         outcome = await self._converse()
@@ -256,7 +259,8 @@ class _Attempt:
             self.messages.append(reply.as_message())
             if not last and (doubt := await self._use_tools(reply.tool_calls)) is not None:
                 return doubt
-        return self._fail("budget", f"{self.agent.name} used all of its {self.steps} steps without an answer.")
+        used = f"{self.agent.name} used all of its {self.steps} steps without an answer."
+        return self._fail("budget", f"{used}{self.last_failure}")
 
     async def _read_material(self) -> str:
         """The material that the task names, or all of it, where it is small: no model has to ask for that."""
@@ -453,12 +457,17 @@ class _Attempt:
             if result.ok:
                 self.results.append((request.arguments or {}, result))
             text = result.text if result.error is None else f"Error: {result.error.message}"
+            self.last_failure = "" if result.error is None else _describe_failure(request.name, result.error)
             self.messages.append(tool_result(request, text, failed=not result.ok))
         self.usages.append(Usage(seconds=max(r.seconds for r in ordered), waiting_s=max(r.waiting_s for r in ordered)))
         return None
 
     def _fail(self, kind: Any, message: str, output: Any = None) -> Outcome:
         return failed(self.task.id, self.agent.name, kind, message, output=output)
+
+
+def _describe_failure(tool: str, error: Fault) -> str:
+    return f" The last call of {tool} failed: {error.first_line[:_LONGEST_FAILURE].rstrip('.')}."
 
 
 def _again(answer: Unusable, shape: Shape) -> str:
