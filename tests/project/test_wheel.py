@@ -19,6 +19,7 @@ from chargehand.team import shipped_teams
 from tests.apps.testgen.rooms import means
 from tests.counts import SOAK
 from tests.pace import PATIENCE_S
+from tests.project.test_docs import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "chargehand"
@@ -149,14 +150,19 @@ def test_testgen_works_on_a_small_package(installed: Installed, empty: Path) -> 
 def test_a_users_script_passes_strict_type_checks(checker: str, installed: Installed, empty: Path) -> None:
     """Reports, tools, options and events are typed for those who only have the wheel, and a wrong name is an error."""
     (empty / "typed_user.py").write_bytes((Path(__file__).parent / "typed_user.py").read_bytes())
+    for page in ("reference/python", "how-to/use-from-python", "how-to/test-your-team", "how-to/coming-from"):
+        shown = [block.text for block in blocks(ROOT / "docs" / f"{page}.md") if block.language == "python"]
+        # A block of imports alone uses none of its names.
+        for number, text in enumerate(each for each in shown if "\n" in each.strip()):
+            (empty / f"{Path(page).name.replace('-', '_')}_{number}.py").write_text(text, encoding="utf-8")
     python = str(installed.prefix / "bin" / "python")
     if checker == "mypy":
         pytest.importorskip("mypy")
         command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--python-executable", python]
     else:
         strict = {"typeCheckingMode": "strict", "enableTypeIgnoreComments": True}
-        settings = {**strict, "reportUnnecessaryTypeIgnoreComment": True, "include": ["typed_user.py"]}
+        settings = {**strict, "reportUnnecessaryTypeIgnoreComment": True, "include": ["*.py"]}
         (empty / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
         command = [sys.executable, "-m", "basedpyright", "--pythonpath", python]
-    ended = installed.run(empty, *command, *(["typed_user.py"] if checker == "mypy" else []))
+    ended = installed.run(empty, *command, *([each.name for each in empty.glob("*.py")] if checker == "mypy" else []))
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -21,7 +21,7 @@ from chargehand import (
     testgen,
     tool,
 )
-from chargehand.errors import IncompleteRun
+from chargehand.errors import IncompleteRun, InvalidTeam
 from chargehand.events import RunEnded, TaskEnded, ToolCalled
 from chargehand.testing import ScriptedModel
 
@@ -87,12 +87,15 @@ async def main() -> None:
     try:
         (await supervisor.resume(plain.run, tokens=1_000)).unwrap()
     except IncompleteRun as error:
-        print(error.report)
+        assert_type(error.report, Report[Any])
+    except InvalidTeam as error:
+        assert_type([problem.code for problem in error.problems], list[str])
     await supervisor.resume(plain.run, token=1_000)  # type: ignore
     assert_type(await supervisor.resume(plain.run, output_type=City), Report[City])
     assert_type(await supervisor.rerun(plain.run, plan=plan, output_type=City), Report[City])
     assert_type((await supervisor.fork(plain.run, at="t1", output_type=City)).unwrap(), City)
 
+    supervisor.stream("How many?", output_type=City)
     async for event in supervisor.stream("Describe Oslo.", single=True):
         assert_type(event, Event)
         match event.body:

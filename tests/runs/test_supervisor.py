@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import traceback
 from pathlib import Path
@@ -15,7 +16,7 @@ from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import MissingKey, UsageError
 from chargehand.record.home import Home
 from chargehand.settings import load_settings
-from chargehand.testing import ScriptedModel
+from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.tools import Tool
 from chargehand.values.effect import ToolCall
 
@@ -179,6 +180,21 @@ def test_a_team_that_routes_plans_by_its_router(tmp_path: Path) -> None:
     team = Team([Worker("a", "Repairs"), Worker("b", "Explains")], mode="route")
     made = asyncio.run(Supervisor(team, model=script, home=tmp_path).plan("How do I print?"))
     assert [(task.worker, task.instruction) for task in made.tasks] == [("b", "How do I print?")]
+
+
+def test_a_stream_that_is_closed_early_has_stopped_its_run(tmp_path: Path) -> None:
+    """At the end of the block no call is made any more, and the run can be resumed."""
+    rules = [{"when": {"role": "worker"}, "delay_ms": 3_600_000, "reply": {"json": {"summary": "s", "output": "o"}}}]
+    door = Supervisor(Team([Worker("w", "Works")]), model=ScriptedModel(rules), home=tmp_path)
+
+    async def leave() -> str:
+        async with contextlib.aclosing(door.stream("x", plan=PLAN)) as events:
+            async for event in events:
+                if event.kind == "model_called":
+                    break
+        return door.report("last").status
+
+    assert run_virtual(leave())[0] == "interrupted"
 
 
 def test_what_users_meet_is_shown_in_a_short_line(tmp_path: Path) -> None:

@@ -283,11 +283,23 @@ class Supervisor(RunLife):
             raise wrong.with_traceback(None) from None
 
     async def stream(
-        self, request: str = "", *, schema: dict[str, JSON] | None = None, **options: Unpack[StreamOptions]
+        self,
+        request: str = "",
+        *,
+        output_type: type[BaseModel] | None = None,
+        schema: dict[str, JSON] | None = None,
+        **options: Unpack[StreamOptions],
     ) -> AsyncGenerator[Event]:
-        """The run's events as they happen, typed by `event.body`; the last is a RunEnded and carries the report."""
+        """The run's events as they happen, typed by `event.body`; the last is a RunEnded and carries the report.
+
+        To leave early, iterate within `async with contextlib.aclosing(supervisor.stream(...)) as events`: the run is
+        stopped at the end of the block. Python does not tell a generator about a `break`.
+        """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        work = asyncio.ensure_future(self.run(request, schema=schema, on_event=events.put_nowait, **options))
+        run: Any = self.run
+        work: asyncio.Future[Report] = asyncio.ensure_future(
+            run(request, output_type=output_type, schema=schema, on_event=events.put_nowait, **options)
+        )
         work.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
