@@ -15,6 +15,7 @@ import chargehand
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import MissingKey, UsageError
 from chargehand.record.home import Home
+from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings import load_settings
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.tools import Tool
@@ -226,3 +227,25 @@ def test_a_wrong_argument_is_an_error_of_the_supervisor() -> None:
 def test_the_public_names_are_completed() -> None:
     """They are loaded at first use, and are listed before that."""
     assert set(chargehand.__all__) <= set(dir(chargehand))
+
+
+def test_trust_does_not_depend_on_where_runs_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is trusted in the home of the settings has its tools; without trust, the report has a note."""
+    monkeypatch.setenv("CHARGEHAND_HOME", str(tmp_path / "home"))
+    code = "from chargehand import tool\n@tool\ndef price(name: str) -> int:\n    'Its price.'\n    return 3\n"
+    files = {
+        "team.toml": 'name = "crew"\ndescription = "Prices things."\n',
+        "workers/w.md": "---\nname: w\ndescription: Prices\ntools: price\n---\nYou price things.\n",
+        "tools.py": code,
+    }
+    for name, text in files.items():
+        (tmp_path / "crew" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "crew" / name).write_text(text)
+    rules = [{"when": {"role": "worker"}, "reply": {"json": {"summary": "s", "output": "x"}}}]
+    door = Supervisor(tmp_path / "crew", model=ScriptedModel(rules), home=tmp_path / "runs")
+    remedy = f"chargehand trust {tmp_path / 'crew'}"
+    assert sum(remedy in note for note in door.run_sync(plan=PLAN).notes) == 1
+    TrustRegistry(str(tmp_path / "home")).trust(tmp_path / "crew")
+    door = Supervisor(tmp_path / "crew", model=ScriptedModel(rules), home=tmp_path / "runs")
+    assert door.team.worker("w").tool_names == ("price",)
+    assert not any(remedy in note for note in asyncio.run(door.rerun("last")).notes)

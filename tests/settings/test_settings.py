@@ -357,6 +357,19 @@ def test_trust_is_in_the_real_directory_and_all_below(tmp_path: Path) -> None:
     assert not registry.is_trusted(tmp_path / "good")
 
 
+def test_trust_of_a_second_home_counts_and_is_not_written_to(tmp_path: Path) -> None:
+    """Runs may be recorded elsewhere than trust is kept; what is trusted from then on is in the first home."""
+    default = TrustRegistry(str(tmp_path / "default"))
+    both = TrustRegistry(str(tmp_path / "runs"), str(tmp_path / "default"))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    default.trust(tmp_path / "one")
+    both.trust(tmp_path / "two")
+    assert both.directories() == [str((tmp_path / name).resolve()) for name in ("two", "one")]
+    assert default.directories() == [str((tmp_path / "one").resolve())]
+    assert not both.untrust(tmp_path / "one")
+
+
 def test_the_list_of_trust_is_for_its_owner_only(tmp_path: Path) -> None:
     """The file has mode 0600, and nothing is left beside it."""
     registry = TrustRegistry(str(tmp_path / "home"))

@@ -558,6 +558,16 @@ def test_tool_code_runs_only_with_trust(tmp_path: Path) -> None:
     assert team.problems() == []
 
 
+def test_load_uses_the_trust_of_the_default_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a Supervisor of the folder does; a registry that is given counts instead."""
+    monkeypatch.setenv("CHARGEHAND_HOME", str(tmp_path / "home"))
+    folder = coded(tmp_path / "team")
+    assert load(folder).worker("a").tool_names == ("calculate",)
+    TrustRegistry(str(tmp_path / "home")).trust(folder)
+    assert load(folder).worker("a").tool_names == ("twice", "calculate")
+    assert load(folder, TrustRegistry(str(tmp_path / "other"))).worker("a").tool_names == ("calculate",)
+
+
 def test_a_misspelled_tool_is_reported_before_the_folder_is_trusted(tmp_path: Path) -> None:
     """Unless the code that is not loaded names it: then it may be a tool of its own."""
     folder = coded(tmp_path / "team", CODE.replace("twice", "read_files"))

@@ -14,12 +14,19 @@ class TrustRegistry(NamedTuple):
     """Trust in a directory covers its real path at the time it was given, and everything below it."""
 
     home: str
+    # Another home whose trusted directories count too: that of the settings, where runs are recorded in `home`.
+    also: str | None = None
 
     @property
     def file(self) -> Path:
         return Path(self.home, "trusted.json")
 
     def directories(self) -> list[str]:
+        """The real paths that are trusted, of both homes."""
+        others = [] if self.also is None else TrustRegistry(self.also).directories()
+        return [*dict.fromkeys([*self._read(), *others])]
+
+    def _read(self) -> list[str]:
         try:
             data = json.loads(self.file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -44,13 +51,13 @@ class TrustRegistry(NamedTuple):
         real = os.path.realpath(directory)
         if not os.path.isdir(real):
             raise UsageError(f"{directory} is not a directory: name the folder that holds the team or chargehand.toml.")
-        self._write(sorted({*self.directories(), real}))
+        self._write(sorted({*self._read(), real}))
         return real
 
     def untrust(self, directory: str | Path) -> bool:
         """Take trust back; False when the directory itself was not on the list."""
         real = str(Path(directory).resolve())
-        known = self.directories()
+        known = self._read()
         if real not in known:
             return False
         self._write([entry for entry in known if entry != real])

@@ -8,6 +8,9 @@ from chargehand.tools import BUILTIN
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.request import Request
 
+_UNTRUSTED = "Not trusted: "
+_UNTRUSTED_CODES = frozenset({"untrusted_code", "untrusted_tool", "untrusted_command"})
+
 
 def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:
     """The team as the request allows it to work, and warnings about it; UsageError when no worker may use the web."""
@@ -20,6 +23,13 @@ def team_for(team: Team, request: Request) -> tuple[Team, list[str]]:
         raise UsageError(f"The team {team.name!r} has no worker that may use the web. {' '.join(remedy)}")
     lacking = web_search.lacks() if (web_search := BUILTIN["web_search"]).lacks else None
     return team.with_web(), [f"web_search needs {lacking}: only fetch_page is offered."] if lacking else []
+
+
+def with_trust_notes(request: Request, team: Team) -> Request:
+    """The request with a note for the report about each part of the team that is left out for lack of trust."""
+    left_out = [f"{_UNTRUSTED}{each.message}" for each in team.problems() if each.code in _UNTRUSTED_CODES]
+    others = [note for note in request.notes if not note.startswith(_UNTRUSTED)]
+    return request.model_copy(update={"notes": (*others, *left_out)})
 
 
 def check_plan(plan: Plan, team: Team, request: Request) -> None:

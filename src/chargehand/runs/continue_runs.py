@@ -17,7 +17,7 @@ from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
-from chargehand.runs.check_request import check_plan, positive, team_for
+from chargehand.runs.check_request import check_plan, positive, team_for, with_trust_notes
 from chargehand.runs.event_loop import less_collecting
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.prepared_team import team_reference
@@ -144,7 +144,7 @@ class RunLife(RecordedRuns):
                 return with_typed_data(report_ended(state, self.say), output_type)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
-                job = job_of(run, state, added, self.home, self._trust, self.settings, made)
+                job = job_of(run, state, added, self.home, self.trust, self.settings, made)
             job = job._replace(validate=invalid_data(output_type))
             async with self.shared_models.use_checked(job.settings, job.team, job.request.budget, job.plan) as models:
                 self.home.clear_cancel(run)
@@ -197,9 +197,10 @@ class RunLife(RecordedRuns):
         else:
             if self.team_ref is not None:
                 self.team_ref = team_ref or self.team_ref
-                self._given = load(self.team_ref, self._trust, self.settings.mcp)
+                self._given = load(self.team_ref, self.trust, self.settings.mcp)
             base, team_ref = self.team, self.team_ref
         team, notes = team_for(base, asked)
+        asked = with_trust_notes(asked, team)
         if given is not None:
             check_plan(given, team, asked)
         settings, changed = as_before(run, before, self.team_settings())
@@ -265,7 +266,7 @@ class RunLife(RecordedRuns):
         noted = self._find_note(run)
         made = self._given if isinstance(self._given, Team) else None
         with reading(f"of run {run}"):
-            job = job_of(run, state, Added(), self.source, self._trust, self.settings, made)
+            job = job_of(run, state, Added(), self.source, self.trust, self.settings, made)
             job = fork_job(self.source, job, state, different, self.settings)
             job = job._replace(request=asked_for(job.request, output_type), validate=invalid_data(output_type))
         if different.plan is not None:

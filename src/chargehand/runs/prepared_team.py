@@ -44,12 +44,14 @@ class PreparedTeam:
         if model is not None:
             model = model if self._clients else found_from(model, Path.cwd())
             settings = settings.model_copy(update={"model": model})
+        own = settings.home
         if home is not None:
             settings = settings.model_copy(update={"home": str(Path(home).expanduser().absolute())})
         self.settings = settings
         self.home = Home(Path(settings.home))
         self._all_runs: AllRuns | None = None
-        self._trust = TrustRegistry(settings.home)
+        # Where runs are recorded does not decide what is trusted: the trust in the home of the settings counts too.
+        self.trust = TrustRegistry(settings.home, None if own == settings.home else own)
         self._given: Team | str | Path | None = team
         # Whether nobody chose a team, neither here nor in a file.
         self.is_default_team = team is None and settings.team == "general"
@@ -91,7 +93,7 @@ class PreparedTeam:
     def team(self) -> Team:
         """The team, loaded at first use."""
         if not isinstance(self._given, Team):
-            self._given = load(self.team_ref or "general", self._trust, self.settings.mcp)
+            self._given = load(self.team_ref or "general", self.trust, self.settings.mcp)
         return self._given
 
     def team_settings(self) -> Settings:

@@ -21,7 +21,7 @@ from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import material_warnings
 from chargehand.planner.planning_result import Unplanned
 from chargehand.planner.settle_plan import plan_or_route
-from chargehand.runs.check_request import check_plan, positive, team_for
+from chargehand.runs.check_request import check_plan, positive, team_for, with_trust_notes
 from chargehand.runs.continue_runs import OnSession, OpenRecord, RunLife
 from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.make_steps import RunJob
@@ -210,6 +210,7 @@ class Supervisor(RunLife):
 
             base, given = single_team(), single_plan(text)
         team, notes = team_for(base, asked)
+        asked = with_trust_notes(asked, team)
         if given is not None:
             check_plan(given, team, asked)
         job = RunJob("", asked, team, settings, given, None if single else self.team_ref)

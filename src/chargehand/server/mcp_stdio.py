@@ -10,7 +10,6 @@ from pathlib import Path
 
 from mcp.server.stdio import stdio_server
 
-from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import Access
@@ -33,7 +32,7 @@ async def _serve(supervisor: Supervisor, *, approvals: bool) -> None:
     redactor = Redactor.from_env(os.environ)
     # Nobody gets the token: the server has no address.
     access = Access(secrets.token_urlsafe(32))
-    offered = Offered(supervisor.settings, TrustRegistry(supervisor.settings.home))
+    offered = Offered(supervisor.settings, supervisor.trust)
     log = LogLines("text", redactor)
     server = Server(supervisor, access, redactor, log, offered, survives=False, tree=Path.cwd())
     continue_waiting_runs(server)

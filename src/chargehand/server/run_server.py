@@ -23,7 +23,6 @@ from chargehand.record import lock
 from chargehand.record.lock import OwnerLock
 from chargehand.record.private_files import private_file, private_folder
 from chargehand.record.storage_errors import storage
-from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.event_loop import run_in_loop
 from chargehand.runs.supervisor import Supervisor
 from chargehand.server.access import LOOPBACK, Access
@@ -136,7 +135,7 @@ def make_server(supervisor: Supervisor, options: ServeOptions, token: str, port:
     )
     known = [value for value in (token, options.client_token) if value]
     redactor = Redactor.from_env({**os.environ, **{f"SERVER_TOKEN_{n}": value for n, value in enumerate(known)}})
-    offered = Offered(supervisor.settings, TrustRegistry(supervisor.settings.home))
+    offered = Offered(supervisor.settings, supervisor.trust)
     return Server(
         supervisor,
         access,

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from chargehand.errors import InvalidTeam, UsageError
+from chargehand.record.home import default_path
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings.toml_file import close_name, suggestion
 from chargehand.team.examples import Examples, read_examples
@@ -29,10 +30,13 @@ from chargehand.values.plan import Problem, errors_in
 def load(
     ref: str | Path, trust: TrustRegistry | None = None, servers: Mapping[str, McpServer] = MappingProxyType({})
 ) -> Team:
-    """The shipped team of that name, else the team in that folder. Without `trust` no folder's tool code is run.
+    """The shipped team of that name, else the team in that folder; code of a folder that is not trusted is not run.
 
+    Without `trust`, the folders count that are trusted in the default home: CHARGEHAND_HOME, or ~/.chargehand.
     `servers` are MCP servers that workers may name in addition to those of team.toml.
     """
+    if trust is None:
+        trust = TrustRegistry(str(default_path(os.environ).absolute()))
     return _load_folder(folder_of(ref), trust, servers)
 
 
@@ -268,7 +272,7 @@ def _give_mcp_tools(
         from chargehand.tools.mcp_pins import McpPins
         from chargehand.tools.pinned_tools import find_tools
 
-        pins = None if trust is None else McpPins(trust.home)
+        pins = None if trust is None else McpPins(trust.home, trust.also)
         found = {name: find_tools(name, servers, pins) for name in named}
         agent.worker = agent.worker.with_tools_for(found)
         if lost := [name for name, tools in found.items() if not tools]:

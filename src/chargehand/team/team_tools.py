@@ -54,7 +54,7 @@ def stored_tools(team: Mapping[str, JSON], trust: TrustRegistry | None) -> tuple
         from chargehand.tools.mcp_pins import McpPins
         from chargehand.tools.pinned_tools import restore_tools
 
-        restored, lost = restore_tools(pinned, McpPins(trust.home))
+        restored, lost = restore_tools(pinned, McpPins(trust.home, trust.also))
         tools, warnings = {**restored, **tools}, [*warnings, *lost]
     for worker in team["workers"]:
         if worker.get("team"):

@@ -69,9 +69,10 @@ class PinnedTool(NamedTuple):
 
 
 class McpPins(NamedTuple):
-    """The pins of one home."""
+    """The pins of one home, and of another one whose trust counts too."""
 
     home: str
+    also: str | None = None
 
     @property
     def file(self) -> Path:
@@ -93,9 +94,12 @@ class McpPins(NamedTuple):
     def pin(self, server: McpServer, tools: Mapping[str, PinnedTool]) -> None:
         """Trust these tools of a server, in place of those trusted before."""
         entry = {"server": server.to_json(), "tools": {name: tool.to_json() for name, tool in tools.items()}}
-        self._write({**self._read(), server.id: entry})
+        self._write({**self._read_own(), server.id: entry})
 
     def _read(self) -> dict[str, Any]:
+        return self._read_own() if self.also is None else {**McpPins(self.also)._read(), **self._read_own()}
+
+    def _read_own(self) -> dict[str, Any]:
         try:
             data = json.loads(self.file.read_text(encoding="utf-8"))
         except FileNotFoundError:

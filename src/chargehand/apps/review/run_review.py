@@ -29,7 +29,6 @@ from chargehand.apps.review.stored_options import ReviewOptions, stored_change
 from chargehand.errors import AnalyzerFailed, PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
 from chargehand.record.cache import Cache
-from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings
 from chargehand.text.redaction import Redactor
@@ -84,7 +83,7 @@ async def run(
         return Review(nothing(change, why), Selection((), ()), change, SourceLines(change.root), nothing=why)
     comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
     readings = await asyncio.to_thread(_plan_readings, door, change, comments) if has_model else ReadingPlan()
-    trusted = change.in_place and TrustRegistry(door.settings.home).is_trusted(change.home)
+    trusted = change.in_place and door.trust.is_trusted(change.home)
     make_plan = partial(make_review_plan, change, model=has_model, trusted=trusted)
     plan = await asyncio.to_thread(make_plan, pr_comments=comments, readings=readings)
     if preview or (notify is not None and has_model):
