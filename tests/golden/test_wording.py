@@ -15,6 +15,7 @@ from chargehand.events.kinds import KINDS
 from chargehand.models.provider_errors import Endpoint, cut, from_status, too_large, unreadable
 from chargehand.planner.lost_details import losses
 from chargehand.record.storage_errors import damage_error, storage_error
+from chargehand.runs.check_arguments import RULES
 from chargehand.runs.report_from_record import estimate_notes
 from chargehand.settings import load_settings
 from chargehand.team import Example, Team, Worker, load
@@ -22,6 +23,7 @@ from chargehand.text.plan_json import read
 from chargehand.tools import tool
 from chargehand.trace import RunState
 from chargehand.trace.event_words import describe_event
+from chargehand.values.argument_rules import wrong_arguments
 from chargehand.values.outcome import Usage
 from chargehand.values.plan import FactoryLimits, Plan, ProblemCode, Task, WorkerSpec
 from chargehand.values.request import Request
@@ -211,6 +213,42 @@ def test_problems_of_team_files(tmp_path: Path) -> None:
             load(folder)
         messages[name] = "\n".join(map(str, caught.value.problems))
     check_wording("team_files", messages)
+
+
+# -- arguments in Python ---------------------------------------------------------------------------------------------
+
+
+def test_wrong_arguments_in_python() -> None:
+    """A sentence for each argument: its value and what to give instead."""
+
+    async def listen(event: object) -> None: ...
+
+    def ask(question: object) -> str:
+        return str(question)
+
+    values: dict[str, Any] = {
+        "team": [Worker("a", "A")],
+        "model": Team,
+        "settings": {},
+        "request": None,
+        "plan": "plan.json",
+        "gaps": None,
+        "material": None,
+        "tokens": "100",
+        "usd": float("nan"),
+        "deadline": "60",
+        "wait": -1,
+        "schema": Team,
+        "output_type": list[Team],
+        "approve": "yes",
+        "run": Plan(),
+        "question": 3,
+        "words": True,
+        "person": ask,
+        "on_event": listen,
+        "on_draft": 3,
+    }
+    check_wording("python_arguments", wrong_arguments(values, RULES))
 
 
 # -- settings --------------------------------------------------------------------------------------------------------

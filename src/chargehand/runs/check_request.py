@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from chargehand.errors import InvalidPlan, UsageError
 from chargehand.team import Team
+from chargehand.text.plan_json import parse
 from chargehand.tools import BUILTIN
+from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, errors_in
 from chargehand.values.request import Request
 
@@ -32,6 +36,11 @@ def with_trust_notes(request: Request, team: Team) -> Request:
     return request.model_copy(update={"notes": (*others, *left_out)})
 
 
+def read_plan(plan: Plan | Mapping[str, JSON] | None, team: Team) -> Plan | None:
+    """The plan that a caller gives; InvalidPlan with all problems if it does not have the shape of one."""
+    return plan if plan is None or isinstance(plan, Plan) else parse(plan, team.assignable, team.factory)
+
+
 def check_plan(plan: Plan, team: Team, request: Request) -> None:
     """Raise InvalidPlan with every error in a plan that is to be run as it is."""
     problems = plan.problems(
@@ -41,9 +50,3 @@ def check_plan(plan: Plan, team: Team, request: Request) -> None:
         lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
         more = f"\n  and {len(wrong) - 50:,} more" if len(wrong) > 50 else ""
         raise InvalidPlan(f"The plan cannot be run:{lines}{more}", problems)
-
-
-def positive(**limits: float | None) -> None:
-    """Limits of zero or less stop everything or mean nothing: all of them are named at once."""
-    if wrong := [f"{name} is {value:g}" for name, value in limits.items() if value is not None and value <= 0]:
-        raise UsageError(f"{', '.join(wrong)}: give a number above 0, or leave it out.")

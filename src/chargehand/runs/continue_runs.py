@@ -17,7 +17,8 @@ from chargehand.record.home import Home
 from chargehand.record.replay import Replay, replay
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
-from chargehand.runs.check_request import check_plan, positive, team_for, with_trust_notes
+from chargehand.runs.check_arguments import RULES, check_arguments
+from chargehand.runs.check_request import check_plan, read_plan, team_for, with_trust_notes
 from chargehand.runs.event_loop import less_collecting
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.prepared_team import team_reference
@@ -31,6 +32,7 @@ from chargehand.settings import Settings, as_before, found_from
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, load
 from chargehand.text.plan_json import parse
+from chargehand.values.argument_rules import optional, text
 from chargehand.values.base import JSON
 from chargehand.values.order import new_order
 from chargehand.values.plan import Plan
@@ -122,11 +124,11 @@ class RunLife(RecordedRuns):
         continued. With `stay` a run that is paused waits in this process; else it returns with status `paused`. With
         `output_type` the data of the report is of that type; the model is asked by the schema on the record.
         """
+        check_arguments(locals())
         from chargehand.runs.resumed_job import Added, check_begun, job_of, stays_ended  # a new run does not need it
 
-        positive(tokens=tokens, usd=usd, deadline=deadline)
-        run = self.source.find(run)
-        added = Added(tokens, usd, deadline, retry_failed)
+        run = self.find_run(run)
+        added = Added(None if tokens is None else int(tokens), usd, deadline, retry_failed)
         if not isinstance(source := self.source, Home) and source.settings_of(run) is not None:
             from chargehand.runs.temporal.start_or_resume import resume_run  # few runs are there
 
@@ -176,23 +178,22 @@ class RunLife(RecordedRuns):
         The model that was forced for the first run is used again, unless this supervisor was given one. With
         `output_type` the answer is asked for as that type; without, by the schema of the first run.
         """
+        check_arguments(locals())
         from chargehand.runs import single_call  # resume and fork use the stored team
         from chargehand.runs.resumed_job import check_begun
 
-        run = self.source.find(run)
+        run = self.find_run(run)
         state = self.source.state(run)
         noted = self._find_note(run)
         check_begun(run, state)
-        given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
         with reading(f"of run {run}"):
             # The plan contains the tasks that were added to it.
             asked = Request.model_validate(state.start["request"]).model_copy(update={"subject": None})
             asked = asked_for(asked, output_type)
             before = Settings.model_validate(state.start["settings"])
             team_ref: str | None = state.start["team"].get("ref") if noted is None else noted.team_ref
-            if given is None and state.plan_given:
-                given = parse(state.plan or state.drafted)
-        if plan is None and given is not None and given.team == single_call.NAME:
+            again = parse(state.plan or state.drafted) if plan is None and state.plan_given else None
+        if again is not None and again.team == single_call.NAME:
             base, team_ref = single_call.single_team(), None
         else:
             if self.team_ref is not None:
@@ -200,6 +201,7 @@ class RunLife(RecordedRuns):
                 self._given = load(self.team_ref, self.trust, self.settings.mcp)
             base, team_ref = self.team, self.team_ref
         team, notes = team_for(base, asked)
+        given = read_plan(again if plan is None else plan, team)
         asked = with_trust_notes(asked, team)
         if given is not None:
             check_plan(given, team, asked)
@@ -256,12 +258,13 @@ class RunLife(RecordedRuns):
         All other tasks are taken over as they are, at no cost. With `model` alone every task is done again, by the same
         plan. Team, request and settings are those stored with the run. `output_type` as for `rerun`.
         """
+        check_arguments(locals(), {**RULES, "model": optional(text)})
         from chargehand.runs.forked_job import Different, copy_documents, fork_job  # no other run needs it
         from chargehand.runs.resumed_job import Added, job_of
 
         different = Different(at, model, plan if plan is None or isinstance(plan, Plan) else parse(plan))
         different.check()
-        run = self.source.find(run)
+        run = self.find_run(run)
         state = self.source.state(run)
         noted = self._find_note(run)
         made = self._given if isinstance(self._given, Team) else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from chargehand.errors import UsageError
 from chargehand.record.home import Home
 from chargehand.record.trusted_folders import TrustRegistry
+from chargehand.runs.check_arguments import check_arguments
 from chargehand.settings import OF_TEAM, SCRIPT, Settings, check_model_name, found_from, load_settings
 from chargehand.team import Team, folder_of, load
 
@@ -32,6 +33,7 @@ class PreparedTeam:
         home: str | Path | None = None,
         settings: Settings | None = None,
     ) -> None:
+        check_arguments(locals())
         self._clients: dict[str, ModelClient] = {}
         if model is not None and not isinstance(model, str):
             self._clients["client"] = model
@@ -82,6 +84,11 @@ class PreparedTeam:
 
             self._all_runs = AllRuns(self.home)
         return self._all_runs
+
+    def find_run(self, run: str) -> str:
+        """The whole id of a run on record; RunNotFound when there is none."""
+        check_arguments({"run": run})
+        return self.source.find(run)
 
     @property
     def remote_runs(self) -> list[str]:

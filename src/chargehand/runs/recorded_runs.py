@@ -14,7 +14,7 @@ from chargehand.events import Event, RunEnded
 from chargehand.record.home import Home
 from chargehand.record.replay import replay
 from chargehand.record.storage_errors import reading
-from chargehand.runs.check_request import positive
+from chargehand.runs.check_arguments import check_arguments
 from chargehand.runs.prepared_team import PreparedTeam
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
 from chargehand.values.effect import Question
@@ -38,7 +38,7 @@ class RecordedRuns(PreparedTeam):
 
     async def cancel(self, run: str) -> tuple[RunStatus, bool]:
         """Stop a run, whoever has it: its status now, and whether this stopped it. Resumable."""
-        run = self.source.find(run)
+        run = self.find_run(run)
         if self.source.owner(run) is not None:
             self.source.request_cancel(run)
             return await self._stopped_by_owner(run)
@@ -119,7 +119,7 @@ class RecordedRuns(PreparedTeam):
 
         What had ended for lack of them runs again. `deadline` is in seconds from now. Without an owner, `resume` adds.
         """
-        positive(tokens=tokens, usd=usd, deadline=deadline)
+        check_arguments(locals())
         return await self._order("top_up", run, by, tokens=tokens, usd=usd, deadline=deadline)
 
     async def unpause(self, run: str, *, by: str = "python") -> SentOrder:
@@ -129,7 +129,7 @@ class RecordedRuns(PreparedTeam):
     async def _order(self, kind: OrderKind, run: str, by: str, **fields: object) -> SentOrder:
         from chargehand.runs.send_order import VERDICT_WAIT_S, send_order  # no run needs it
 
-        name = self.source.find(run)
+        name = self.find_run(run)
         try:
             order = new_order(kind, by=by, **fields)
         except ValidationError as error:
@@ -142,7 +142,7 @@ class RecordedRuns(PreparedTeam):
 
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""
-        run = self.source.find(run)
+        run = self.find_run(run)
         return report_so_far(self.source, self.source.state(run))
 
     def diff(self, a: str, b: str) -> RunDiff:
@@ -153,7 +153,7 @@ class RecordedRuns(PreparedTeam):
 
     def questions(self, run: str) -> tuple[Question, ...]:
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
-        return open_questions(self.source.state(self.source.find(run)))
+        return open_questions(self.source.state(self.find_run(run)))
 
     async def answer(self, run: str, question: str, words: str, *, by: str = "python") -> tuple[Question, ...]:
         """Put a person's answer on the record; `resume` continues a run that no process runs, another continues itself.
@@ -163,7 +163,8 @@ class RecordedRuns(PreparedTeam):
         """
         from chargehand.runs.answer_question import record_answer  # no run needs it
 
-        run = self.source.find(run)
+        check_arguments({"run": run, "question": question, "words": words, "by": by})
+        run = self.find_run(run)
         if not self.home.has(run):
             return await self._answer_as_order(run, question, words, by, RunOwned(f"{run} is on Temporal."))
         try:

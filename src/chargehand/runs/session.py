@@ -24,9 +24,9 @@ from chargehand.engine.engine_session import (
     caller_header,
 )
 from chargehand.engine.make_engine import make_engine
-from chargehand.engine.people import Person, read_words
+from chargehand.engine.people import Later, Person, read_words
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
-from chargehand.events import RunEnded
+from chargehand.events import Event, RunEnded
 from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import SupervisorModels
 from chargehand.planner.preview import estimate_by_plan
@@ -47,6 +47,7 @@ from chargehand.synthesizer import OnDraft
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
 from chargehand.tools import ToolContext
+from chargehand.values.argument_rules import show
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.effect import Question
@@ -98,7 +99,9 @@ class Session:
         # Whether it waits in this process when it is paused.
         self._stays = stays
         self._earlier = earlier
-        self._listeners = tuple(listeners)
+        # What the report says about listeners that raised.
+        self._notes: list[str] = []
+        self._listeners: tuple[Listener, ...] = tuple(partial(_note_failure, each, self._notes) for each in listeners)
         self._on_draft = on_draft
         self._person = person
         self._wall_clock = wall_clock
@@ -183,8 +186,9 @@ class Session:
             report = add_spent(report, engine.spent)
             if earlier is None and job.prior is None and job.fork is None and not _was_cut(steps, report, engine.spent):
                 self._by_plan = _estimate(steps, report)
+            report = _add_notes(report, self._notes)
             engine.emit(_end(engine, report))
-        return report
+        return _add_notes(report, self._notes)
 
     def _engine_inputs(self, job: RunJob, earlier: Replay | None, supervisors: SupervisorModels) -> EngineInputs:
         reopen, restarts = _tasks_to_reopen(job, earlier)
@@ -279,7 +283,8 @@ class Session:
             stays_paused = engine.paused and self._stopped == "interrupted"
             return await self._report_unfinished(engine, "paused" if stays_paused else self._stopped)
         except BaseExceptionGroup as group:
-            raise _first(group) from None
+            first = _first(group)
+            raise first from first.__cause__
         finally:
             self._main = None  # too late to stop
             others = [task for task in (watch, self._stopping) if task is not None]
@@ -334,11 +339,40 @@ async def _ask(person: Person, job: RunJob, question: Question) -> JSON:
     """The person's answer; the person is asked again until the answer can be used."""
     wrong: str | None = None
     while True:
-        words = await person(question, wrong)
+        words = await _call_person(person, question, wrong)
         try:
             return _read_answer(job, question, words)
         except InvalidAnswer as error:
             wrong = str(error)
+
+
+async def _call_person(person: Person, question: Question, wrong: str | None) -> str:
+    """The person's words; UsageError if the caller's function raises, or returns something else."""
+    stays_open = f"The question {question.id!r} stays open, and resume continues the run."
+    try:
+        words: Any = await person(question, wrong)
+    except (Later, ChargehandError):
+        raise
+    except Exception as error:  # noqa: BLE001 -- raised again as the cause, which begins in the caller's own function
+        own = error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None)
+        raise UsageError(f"person raised {type(error).__name__}: {error}. {stays_open}") from own
+    if not isinstance(words, str):
+        raise UsageError(f"person returned {show(words)}: return the answer as a str. {stays_open}")
+    return words
+
+
+def _note_failure(listener: Listener, notes: list[str], event: Event) -> None:
+    """Call a listener, and note for the report that it raised: it is not called again."""
+    try:
+        listener(event)
+    except Exception as error:
+        notes.append(f"on_event raised {type(error).__name__}: {error}. The run continued without it.")
+        raise
+
+
+def _add_notes(report: Report, notes: list[str]) -> Report:
+    more = [note for note in notes if note not in report.notes]
+    return report.model_copy(update={"notes": (*report.notes, *more)}) if more else report
 
 
 def _end(engine: EngineSession, report: Report) -> RunEnded:

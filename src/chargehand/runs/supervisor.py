@@ -6,6 +6,7 @@ report = Supervisor(team, model="anthropic:claude-sonnet-5-5").run_sync("Describ
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,8 @@ from chargehand.models.supervisor_models import RoleName, SupervisorModel
 from chargehand.planner.before_spending import material_warnings
 from chargehand.planner.planning_result import Unplanned
 from chargehand.planner.settle_plan import plan_or_route
-from chargehand.runs.check_request import check_plan, positive, team_for, with_trust_notes
+from chargehand.runs.check_arguments import check_arguments
+from chargehand.runs.check_request import check_plan, read_plan, team_for, with_trust_notes
 from chargehand.runs.continue_runs import OnSession, OpenRecord, RunLife
 from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.make_steps import RunJob
@@ -33,7 +35,7 @@ from chargehand.settings import Settings
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team
 from chargehand.text.json_schema import problems_in
-from chargehand.text.plan_json import parse
+from chargehand.values.argument_rules import path as path_rule
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_WAIT_S
@@ -55,7 +57,7 @@ class StreamOptions(TypedDict, total=False):
     subject: Subject | None
     gaps: Sequence[Gap]
     app: AppRun | None
-    material: Iterable[str | Path]
+    material: str | Path | Iterable[str | Path]
     stdin: str | None
     tokens: int | None
     usd: float | None
@@ -129,7 +131,7 @@ class Supervisor(RunLife):
         subject: Subject | None = None,
         gaps: Sequence[Gap] = (),
         app: AppRun | None = None,
-        material: Iterable[str | Path] = (),
+        material: str | Path | Iterable[str | Path] = (),
         stdin: str | None = None,
         tokens: int | None = None,
         usd: float | None = None,
@@ -168,11 +170,11 @@ class Supervisor(RunLife):
         not at all. With `stay` a run that is paused, or only waits for a provider, waits in this process; else it
         returns with status `paused` or `waiting`.
         """
+        check_arguments(locals())
+        if schema is not None and output_type is not None:
+            raise UsageError("schema and output_type exclude each other: give one of them.")
         await wait_to_begin()
-        if wait is not None and not wait >= 0:
-            raise UsageError(f"wait is {wait:g}: give a number of seconds, 0 for not at all, or leave it out.")
-        positive(tokens=tokens, usd=usd, deadline=deadline, max_concurrent=max_concurrent, max_tasks=max_tasks)
-        given = plan if plan is None or isinstance(plan, Plan) else parse(plan)
+        given = read_plan(plan, self.team)
         settings = self.team_settings()
         if max_concurrent is not None:
             settings = settings.model_copy(update={"max_concurrent_set": True})
@@ -280,8 +282,8 @@ class Supervisor(RunLife):
         try:
             return run_in_loop(run(request, output_type=output_type, schema=schema, **options))
         except UsageError as wrong:
-            # What is wrong is in the caller's line, not in the frames below it.
-            raise wrong.with_traceback(None) from None
+            # What is wrong is in the caller's line, or in its function that raised, not in the frames between them.
+            raise wrong.with_traceback(None) from wrong.__cause__
 
     async def stream(
         self,
@@ -317,12 +319,12 @@ class Supervisor(RunLife):
         *,
         plan: Plan | None = None,
         subject: Subject | None = None,
-        material: Iterable[str | Path] = (),
+        material: str | Path | Iterable[str | Path] = (),
         max_tasks: int | None = None,
         tokens: int | None = None,
     ) -> Plan:
         """The plan alone, nothing run: a new one, or a given one with what is added to it. Raises PlanningFailed."""
-        positive(max_tasks=max_tasks, tokens=tokens)
+        check_arguments(locals())
         if not request.strip():
             raise UsageError('The request is empty: say what is to be planned, such as "Compare Oslo and Bergen".')
         settings = self.team_settings()
@@ -379,14 +381,19 @@ class Supervisor(RunLife):
         return Material(name="stdin.txt", path=str(path))
 
 
-def materials(paths: Iterable[str | Path]) -> tuple[Material, ...]:
+def materials(paths: str | Path | Iterable[str | Path]) -> tuple[Material, ...]:
     """Files and folders under the names workers will see; two of one name get a number."""
+    paths = (paths,) if isinstance(paths, str | os.PathLike) else paths
     found: list[Material] = []
     taken: set[str] = set()
     for given in paths:
+        check_arguments({"material": given}, {"material": path_rule})
         path = Path(given).expanduser().absolute()
-        if not path.exists():
-            raise UsageError(f"There is no file or folder {given}: give an existing file or folder as material.")
+        # os.path returns False for names that no file can have, such as too long ones, where Path raises.
+        if not os.path.exists(path):
+            raise UsageError(
+                f"There is no file or folder {str(given)[:200]}: give an existing file or folder as material."
+            )
         stem, number = path.resolve().name or "material", 2
         name = stem
         while name in taken:

@@ -62,11 +62,14 @@ class Reading(NamedTuple):
         return [*self.misshapen, *rest]
 
 
-def parse(data: JSON) -> Plan:
-    """JSON data as a plan; if it does not have the shape of one, an InvalidPlan lists all problems."""
+def parse(data: JSON, workers: Collection[str] | None = None, factory: FactoryLimits | None = None) -> Plan:
+    """JSON data as a plan; if it does not have the shape of one, an InvalidPlan lists all problems.
+
+    Those of its workers are among them, if the names that it may use are given.
+    """
     reading = read(data)
     if reading.misshapen:
-        problems = reading.problems(None)
+        problems = reading.problems(workers, factory=factory)
         named = "; ".join(problem.message for problem in problems[:_MOST_NAMED])
         more = f"; and {len(problems) - _MOST_NAMED:,} more" if len(problems) > _MOST_NAMED else ""
         raise InvalidPlan(f"The plan does not have the shape of a plan: {named}{more}", problems)

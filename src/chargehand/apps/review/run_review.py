@@ -14,7 +14,7 @@ from chargehand.apps.consent import make_supervisor
 from chargehand.apps.review.analyzers import run_analysis
 from chargehand.apps.review.analyzers.versions import INSTALL, installation
 from chargehand.apps.review.change import Change, read_tree
-from chargehand.apps.review.choices import MIN_CONFIDENCE
+from chargehand.apps.review.choices import MIN_CONFIDENCE, SEVERITIES
 from chargehand.apps.review.formats import Review
 from chargehand.apps.review.from_git import read_diff, read_hooked
 from chargehand.apps.review.from_patch import read_patch
@@ -29,9 +29,12 @@ from chargehand.apps.review.stored_options import ReviewOptions, stored_change
 from chargehand.errors import AnalyzerFailed, PlanningFailed, RecordGone, UsageError
 from chargehand.models import ModelClient
 from chargehand.record.cache import Cache
+from chargehand.runs.check_arguments import NOTIFY, RULES, WATCH, check_arguments
 from chargehand.runs.supervisor import Supervisor
 from chargehand.settings import Settings
 from chargehand.text.redaction import Redactor
+from chargehand.values.argument_rules import flag, number, one_of, optional, text
+from chargehand.values.argument_rules import path as path_rule
 from chargehand.values.base import JSON
 from chargehand.values.outcome import Severity
 from chargehand.values.plan import Plan
@@ -42,6 +45,23 @@ from chargehand.values.status_words import FINISHED
 NAME = "review"
 # Longer comments are cut, because they are recorded in full.
 MOST_COMMENTS = 500_000
+
+_RULES = {
+    **{name: RULES[name] for name in ("model", "home", "settings")},
+    "path": path_rule,
+    "diff": optional(text),
+    "patch": optional(text),
+    "patch_name": text,
+    "staged": flag,
+    "min_confidence": number("a number from 0 to 100", least=0, most=100),
+    "all": flag,
+    "fail_on": optional(one_of(SEVERITIES)),
+    "baseline": optional(path_rule),
+    "pr_comments": optional(text),
+    "preview": flag,
+    "notify": NOTIFY,
+    **WATCH,
+}
 
 
 async def run(
@@ -70,6 +90,7 @@ async def run(
     model in a settings file, no model is used. `notify` gets what the models will cost, before they are asked; with
     `preview` that is all: `Review.nothing` has it. `watch` are the callbacks of `Supervisor.run`.
     """
+    check_arguments({**locals(), **watch}, _RULES)
     check_one_change(diff=diff, patch=patch, staged=staged)
     door = make_supervisor(NAME, model, home, settings)
     has_model = door.settings.has_model

@@ -26,7 +26,10 @@ from chargehand.errors import RecordGone, UsageError
 from chargehand.events import Event, TaskEnded
 from chargehand.models import ModelClient
 from chargehand.process.namespaces import Means
+from chargehand.runs.check_arguments import NOTIFY, RULES, WATCH, check_arguments
 from chargehand.settings import Settings
+from chargehand.values.argument_rules import flag, optional
+from chargehand.values.argument_rules import path as path_rule
 from chargehand.values.base import JSON, Value
 from chargehand.values.report import Report
 from chargehand.values.request import AppRun
@@ -58,6 +61,16 @@ class TestgenOptions(Value):
     unsafe: bool = False
 
 
+_RULES = {
+    **{name: RULES[name] for name in ("model", "home", "settings")},
+    "path": path_rule,
+    "out": optional(path_rule),
+    "unsafe_run": flag,
+    "notify": NOTIFY,
+    **WATCH,
+}
+
+
 async def run(
     path: str | Path,
     *,
@@ -76,6 +89,7 @@ async def run(
     is no sandbox, or that the project's settings of pytest do not work in it. `watch` are the callbacks of
     `Supervisor.run`.
     """
+    check_arguments({**locals(), **watch}, _RULES)
     # In a thread: it reads thousands of files.
     found = await asyncio.to_thread(lambda: survey(read_project(Path(path))))
     root = found.project.root
