@@ -299,6 +299,29 @@ def test_a_line_says_what_the_confidence_rests_on(
     assert said in text(selection, source, "", all=True, paint=plain, width=None)
 
 
+PATCHES = {
+    # In the old line nothing looks like a secret; in the new line the value does.
+    '-if password is "secret":\n+if password == "secret":\n': False,
+    '-token =\\\n-  password = "horse-1234"\n+password = "horse-1234"\n': False,
+    '-if password is "[redacted:assigned]":\n+if password == "[redacted:assigned]":\n': False,
+    '-if name is "secret":\n+if name == "secret":\n': True,
+}
+
+
+@pytest.mark.parametrize("lines", PATCHES)
+def test_a_patch_with_a_secret_in_it_is_not_suggested(tmp_path: Path, lines: str) -> None:
+    """With a mark in the place of the secret it would change the program."""
+    write(tmp_path, {"a.py": "one\n"})
+    source = SourceLines(tmp_path, Redactor().text)
+    patch = f"--- a/a.py\n+++ b/a.py\n@@ -1,1 +1,1 @@\n{lines}"
+    selection = select([finding(1, patch=patch)], change(tmp_path, None), source, min_confidence=0)
+    assert [each.patch for each in selection.findings] == [patch if PATCHES[lines] else None]
+    shown = text(selection, source, "end", all=True, paint=plain, width=None)
+    page = markdown(selection, source, "end", gaps=(), all=True)
+    assert ("redacted" in shown, "redacted" in page) == (False, False)
+    assert all((line in shown) is (line in page) is PATCHES[lines] for line in lines.splitlines())
+
+
 def test_small_things_of_a_change_are_counted_and_not_listed(tmp_path: Path) -> None:
     """Of whole files, for a gate of info and from a model they are listed; what is known once stays known."""
     write(tmp_path, {"a.py": "one = 1\ntwo = 2\nthree = 3\n"})

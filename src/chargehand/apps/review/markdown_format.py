@@ -67,12 +67,12 @@ def _entries(group: Iterable[Judged], source: SourceLines) -> Iterable[str]:
         if each.why is not None:
             lines.append(f"  *Left out: {_escape_markdown(each.why)}.*")
         entry = "  \n".join(lines)
-        yield f"{entry}\n\n{_diff(finding.patch, source)}" if finding.patch else entry
+        yield f"{entry}\n\n{_diff(finding.patch)}" if finding.patch else entry
 
 
-def _diff(patch: str, source: SourceLines) -> str:
+def _diff(patch: str) -> str:
     """A fenced block inside a list. No line of the patch can end it."""
-    lines = [show_controls(source.hide(line)) for line in changed_text(patch)]
+    lines = [show_controls(line) for line in changed_text(patch)]
     fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall(r"`+", line)), 3)
     return "\n".join(f"  {line}" for line in (f"{fence}diff", *lines, fence))
 

@@ -102,7 +102,7 @@ def select(
         written = _is_written(finding, change, extents)
         confidence = adjusted_confidence(finding, changed=written, test_code=is_test(finding.path or ""))
         reasons = _reasons(finding, confidence, written=written)
-        final = finding.model_copy(update={"confidence": confidence})
+        final = finding.model_copy(update={"confidence": confidence, "patch": _usable_patch(finding, source)})
         why = _why_not(final, written, fingerprint, min_confidence, baseline)
         if why is None:
             why = _why_silent(final, source, builtins)
@@ -152,6 +152,11 @@ def _why_not(
     if (finding.confidence or 0) < least:
         return f"confidence {finding.confidence or 0} is below {least}"
     return _KNOWN if fingerprint in baseline else None
+
+
+def _usable_patch(finding: Finding, source: SourceLines) -> str | None:
+    """The patch, unless a part of it would be hidden: it would then write the mark of the hidden part into the file."""
+    return None if finding.patch is None or source.has_secret(finding.patch) else finding.patch
 
 
 def _reasons(finding: Finding, confidence: int, *, written: bool | None) -> str:

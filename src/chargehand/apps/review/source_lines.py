@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from chargehand.apps.review.analyzers.source_files import decode_source, split
+from chargehand.text.redaction import MARK
 from chargehand.values.outcome import Finding
 
 # The rest of a secret after its redacted part: in quotes, up to the closing quote; elsewhere, after a sign that a
@@ -31,6 +32,11 @@ class SourceLines:
     def line_of(self, finding: Finding) -> str:
         """The line of a finding in a printable form: any line may also hold a secret."""
         return self._printable(finding.path, finding.line)
+
+    def has_secret(self, text: str) -> bool:
+        """Whether a part of the text would be hidden, or was hidden when the text was recorded."""
+        # Line by line too: what spans two lines can keep a pattern from matching in the second.
+        return MARK in text or any(self.hide(each) != each for each in (text, *text.split("\n")))
 
     def _hide_secrets(self, path: str | None, number: int | None) -> str:
         # A value in quotes is removed as a whole, even if the pattern matched only a part of it.

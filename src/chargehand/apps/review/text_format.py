@@ -129,7 +129,7 @@ def _entry(judged: Judged, source: SourceLines, paint: Paint, room: _Room) -> It
         yield f"{_MARGIN}{paint('=', 'dim')} {first}"
         yield from (f"{_MARGIN}  {line}" for line in more)
     for line in changed_text(finding.patch) if finding.patch else ():
-        shown = _cut(_flat(source.hide(line.expandtabs(4))), room.room_left(len(_MARGIN), _LONGEST))
+        shown = _cut(_flat(line.expandtabs(4)), room.room_left(len(_MARGIN), _LONGEST))
         yield f"{_MARGIN}{paint(shown, 'dim')}"
     if judged.why is not None:
         yield f"{_MARGIN}{paint(f'left out: {judged.why}', 'dim')}"
