@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chargehand.cli.report_footer import commands, details, figures
+from chargehand.cli.report_footer import commands, details, figures, label_lines
 from chargehand.cli.show import describe_time
 from chargehand.trace.number_text import round_up, share
 
@@ -47,6 +47,18 @@ def test_only_a_result_that_cost_nothing_is_reused(status: str, used: dict[str, 
     """A call of this run may be too short to measure."""
     usage = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "seconds": 0.0} | used
     assert describe_time({"status": status, "usage": usage}) == says
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Three are small; `chargehand review --all` lists them.", ["`chargehand review --all` lists", "them."]),
+        ("and 3 more: chargehand show 20260101-000000-abcd", ["chargehand show 20260101-000000-abcd"]),
+    ],
+)
+def test_a_command_in_a_note_stays_on_one_line(text: str, lines: list[str]) -> None:
+    """Even if the line is then longer than the terminal: it will be copied."""
+    assert [line.strip() for line in label_lines("note", text, 46)][1:] == lines
 
 
 @pytest.mark.parametrize(

@@ -277,6 +277,25 @@ def test_a_secret_that_is_found_is_not_printed(shell: Shell) -> None:
         assert "hardcoded-secret" in done.out
 
 
+def test_the_report_says_how_many_reported_findings_are_different(shell: Shell, tree: Path) -> None:
+    """The lines about the tasks count each rule's match, the end counts problems."""
+    report = shell("review", tree, "--format", "json", "--all").json
+    reported = sum(len(outcome["findings"]) for outcome in report["outcomes"])
+    different = len(report["findings"]) + len(report["data"]["left_out"])
+    assert reported > different
+    assert any(f"{reported} findings, {different} of them different" in note for note in report["notes"])
+
+
+def test_with_all_no_note_says_that_something_is_not_listed(shell: Shell) -> None:
+    """Without it, the note names the place of security and keeps its command on one line."""
+    root = repository(shell.folder / "r", {"b.py": FINE})
+    write(root, {"a.py": "import os\n\n\ndef f():\n    os.system('ls %s' % os.environ['A'])\n"})
+    shown = shell("review", root, "--diff", "HEAD")
+    assert "command-injection in a.py:5" in " ".join(shown.err.split())
+    assert "`chargehand review --all`" in shown.err
+    assert "--all`" not in shell("review", root, "--diff", "HEAD", "--all").err
+
+
 # -- reusing -----------------------------------------------------------------------------------------------------------
 
 
@@ -288,7 +307,7 @@ def test_a_second_review_looks_only_at_what_changed(shell: Shell, tree: Path) ->
     assert places(first) == places(second)
     assert calls(shell, first["run"])
     assert not calls(shell, second["run"])
-    assert any("Known from an earlier review" in note for note in second["notes"])
+    assert any("earlier review" in note for note in second["notes"])
     write(tree, {"fine.py": FINE + "\n\n" + BAD})
     third = shell("review", tree, "--format", "json").json
     assert ("fine.py", 13, "sql-injection") in places(third)

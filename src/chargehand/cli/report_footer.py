@@ -37,6 +37,10 @@ MOST = 12
 MOST_RESTARTS = 3
 LABEL = 15
 DOCUMENT = "document"
+# A command in a sentence: in backticks, or from a colon to the end.
+_COMMAND = lazy_regex(r"`[^`]+`|(?<=: )(?:chargehand [a-z]|pip install ).*")
+# Stands for a space in a command while lines are broken. No text has it: control characters are made visible before.
+_JOINED = "\0"
 
 
 def print_footer(report: Report, screen: Screen) -> None:
@@ -77,8 +81,12 @@ def next_lines(commands: Sequence[str], width: int | None, paint: Callable[[str]
 
 
 def _wrap(text: str, width: int) -> list[str]:
+    """Lines of the text, broken between words. A command to copy stays on one line, even if the line is too long."""
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _JOINED), " ".join(text.split()))
     # In a narrow terminal, lines that are too long are better than one word per line.
-    return textwrap.wrap(" ".join(text.split()), max(width, NARROWEST), break_on_hyphens=False) or [""]
+    room = max(width, NARROWEST)
+    lines = textwrap.wrap(whole, room, break_on_hyphens=False, break_long_words=_JOINED not in whole)
+    return [line.replace(_JOINED, " ") for line in lines] or [""]
 
 
 def details(report: ReportData) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ def test_confidence_and_baseline_leave_out(tmp_path: Path) -> None:
         "1 finding in 1 file: 1 warning. Left out: 1 in the baseline, 1 of low confidence; --all shows them."
     )
     assert headline(selection, 1, hint=False).endswith("1 of low confidence.")
+    both = select([finding(2), finding(3)], change(tmp_path, None), source, min_confidence=80)
+    assert headline(both, 1, hint=True) == "2 findings in 1 file: 2 warnings."
 
 
 def test_the_gate_counts_what_is_as_severe_or_more(tmp_path: Path) -> None:
@@ -336,6 +339,34 @@ def test_small_things_of_a_change_are_counted_and_not_listed(tmp_path: Path) -> 
     assert len(select(small, change(tmp_path, None), source, min_confidence=0).shown) == 2
     read = [each.model_copy(update={"sources": ("maintenance-reader-1",)}) for each in small]
     assert len(select(read, change(tmp_path, ranges), source, min_confidence=0).shown) == 2
+
+
+def test_security_of_a_change_is_named_with_its_place_and_not_called_small(tmp_path: Path) -> None:
+    """The first places; what is not listed stays known. With `all` everything is listed, and no note says otherwise."""
+    lines = range(1, 8)
+    found = [finding(line, category="weak-hash", severity="info", path="b.py") for line in lines]
+    found += [finding(line, category="unused-import", severity="info") for line in lines]
+    found += [finding(line, severity="warning", path="c.py") for line in lines]
+    for path in ("a.py", "b.py", "c.py"):
+        write(tmp_path, {path: "".join(f"line_{n} = {n}\n" for n in lines)})
+    changed = dict.fromkeys(("a.py", "b.py", "c.py"), ((1, 9),))
+    reviewed = Change(tmp_path, tmp_path, dict.fromkeys(changed, 10), changed)
+    chosen = select(found, reviewed, SourceLines(tmp_path), min_confidence=0)
+    named = ", ".join(f"weak-hash in b.py:{line}" for line in range(1, 6))
+    lists = "`chargehand review --all` lists them."
+    assert chosen.notes == (
+        f"Security of severity info, not listed: {named} and 2 more; {lists}",
+        f"Small, and not listed: 7 unused-import; {lists}",
+        f"c.py: 2 more of likely-bug; {lists}",
+    )
+    assert Counter(each.why for each in chosen.left_out) == {
+        "security of severity info": 7,
+        "small": 7,
+        "like 5 shown of the same file": 2,
+    }
+    assert len(chosen.known) == 16
+    every = select(found, reviewed, SourceLines(tmp_path), min_confidence=0, all=True)
+    assert (every.shown, every.left_out, every.notes) == (chosen.shown, chosen.left_out, ())
 
 
 def test_a_reader_may_name_the_line_beside_what_was_taken_out(tmp_path: Path) -> None:

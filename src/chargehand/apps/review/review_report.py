@@ -61,6 +61,7 @@ def view(
         *unanalysed_notes(unanalysed, models=written),
         *change.notes,
         *selection.notes,
+        *_merged(report, selection),
         *unable(change),
         *_notes_of_report(report, written=written, unread=unread, known=known),
     )
@@ -77,6 +78,15 @@ def _notes_of_report(report: Report, *, written: bool, unread: int, known: int) 
         yield f"Not read by models again, as an earlier review has it: {several(known, 'file')}."
     if unread:
         yield f"{several(unread, 'file')} more than models are given to read: only analyzers looked at them."
+
+
+def _merged(report: Report, selection: Selection) -> Iterator[str]:
+    """Why a reader counts more findings in the lines about the tasks than in the review."""
+    reported = sum(len(outcome.findings) for outcome in report.outcomes)
+    different = len(selection.shown) + len(selection.left_out)
+    if reported > different > 0:
+        counted = f"The tasks reported {several(reported, 'finding')}, {different:,} of them different"
+        yield f"{counted}: a problem that several rules find at one place is one finding."
 
 
 def unanalysed_notes(counts: Mapping[str, int], *, models: bool) -> list[str]:
@@ -133,7 +143,6 @@ def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
             looks, reused = looks + int(output["looks"]), reused + int(output["reused"])
             notes += map(str, output["notes"])
     if reused:
-        notes.insert(
-            0, f"Known from an earlier review of the same content: {reused:,} of {several(looks, 'check')} of files."
-        )
+        why = "because the content is the same as in an earlier review"
+        notes.insert(0, f"Not made again, {why}: {reused:,} of {several(looks, 'check')}.")
     return list(dict.fromkeys(notes))

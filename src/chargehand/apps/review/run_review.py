@@ -231,6 +231,7 @@ class ReviewApp:
             baseline=known,
             later=later,
             small=kept.fail_on == "info",
+            all=kept.all,
         )
         counts = count_unanalysed(change.files, change.root, trusted=kept.trusted)
         shown = view(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC
+from chargehand.apps.review.analyzers.categories import CATEGORIES, GENERIC, SECURITY
 from chargehand.apps.review.analyzers.confidence import adjusted_confidence
 from chargehand.apps.review.analyzers.source_files import is_test
 from chargehand.apps.review.analyzers.suppression import EVERYTHING, silenced_categories
@@ -31,6 +31,9 @@ _ALIKE = f"like {MOST_ALIKE} shown of the same file"
 # categories are listed: a person made the remark about this place.
 _LISTED = frozenset({"review-comment"})
 _SMALL = "small"
+# Security is not called small. The note names the places, up to this number.
+_SECURITY = "security of severity info"
+_MOST_PLACES = 5
 _UNKNOWN = re.compile(r"Undefined name `(\w{3,})`")
 _FILES_ALIKE = 3
 # About removed lines: the given line is only the place where they were.
@@ -64,7 +67,7 @@ class Selection:
 
         So one review can be the baseline of the next, and findings that are only counted now are not reported later.
         """
-        return tuple(each for each in self.left_out if each.why in (_KNOWN, _ALIKE, _SMALL))
+        return tuple(each for each in self.left_out if each.why in (_KNOWN, _ALIKE, _SMALL, _SECURITY))
 
     def at_least(self, severity: Severity) -> int:
         """How many shown findings are as severe as this, or more."""
@@ -81,6 +84,7 @@ def select(
     baseline: Collection[str] = (),
     later: bool = False,
     small: bool = False,
+    all: bool = False,
 ) -> Selection:
     """Select by place, confidence, baseline and comments, in this order.
 
@@ -88,7 +92,8 @@ def select(
 
     A finding in a file that is not reviewed, or on a line that does not exist, was invented: it is only counted. A
     finding of a model without a place is only counted too. `later`: the files may have changed since, so lines are not
-    checked. `small`: small findings are listed too; in a review of whole files they always are.
+    checked. `small`: small findings are listed too; in a review of whole files they always are. `all`: what is left out
+    is listed too, so no note says how to list it.
     """
     tidy = [_tidy(finding, change.files) for finding in findings]
     real = [finding for finding in tidy if _is_there(finding, change, None if later else source)]
@@ -107,7 +112,7 @@ def select(
         if why is None:
             why = _why_silent(final, source, builtins)
         if why is None and not small and change.changed is not None and is_small(final):
-            why = _SMALL
+            why = _SECURITY if final.category in SECURITY else _SMALL
         if why is None and final.severity != "critical":
             alike[final.path, final.category] += 1
             why = _ALIKE if alike[final.path, final.category] > MOST_ALIKE else None
@@ -116,14 +121,30 @@ def select(
     if made_up := len(tidy) - len(real):
         words = several(made_up, "finding")
         notes.append(f"{words} left out: a file or a line is named that is not part of the review.")
-    if counts := Counter(each.finding.category for each in judged if each.why == _SMALL):
-        named = ", ".join(f"{count:,} {category}" for category, count in counts.most_common())
-        notes.append(f"Small, and not listed: {named}; `chargehand review --all` lists them.")
-    for (path, category), count in alike.items():
-        if count > MOST_ALIKE:
-            notes.append(f"{path}: {count - MOST_ALIKE:,} more of {category}; `chargehand review --all` lists them.")
+    notes += () if all else _unlisted(judged)
     shown, left_out = [each for each in judged if each.why is None], [each for each in judged if each.why is not None]
     return Selection(tuple(shown), tuple(left_out), tuple(notes))
+
+
+def _unlisted(judged: Iterable[Judged]) -> Iterator[str]:
+    """Sentences about findings that are only counted."""
+    lists = "`chargehand review --all` lists them."
+    left_out = [each for each in judged if each.why is not None]
+    places = [_place_words(each.finding) for each in left_out if each.why == _SECURITY]
+    if places:
+        more = f" and {len(places) - _MOST_PLACES:,} more" if len(places) > _MOST_PLACES else ""
+        yield f"Security of severity info, not listed: {', '.join(places[:_MOST_PLACES])}{more}; {lists}"
+    if counts := Counter(each.finding.category for each in left_out if each.why == _SMALL):
+        named = ", ".join(f"{count:,} {category}" for category, count in counts.most_common())
+        yield f"Small, and not listed: {named}; {lists}"
+    alike = Counter((each.finding.path, each.finding.category) for each in left_out if each.why == _ALIKE)
+    for (path, category), count in alike.items():
+        yield f"{path}: {count:,} more of {category}; {lists}"
+
+
+def _place_words(finding: Finding) -> str:
+    line = "" if finding.line is None else f":{finding.line}"
+    return f"{finding.category} in {finding.path}{line}"
 
 
 def _put_in(findings: Iterable[Finding]) -> frozenset[str]:

@@ -15,6 +15,7 @@ from chargehand.apps.review.selection import Judged, Selection
 from chargehand.apps.review.source_lines import SourceLines
 from chargehand.text.escaping import show_controls
 from chargehand.trace.number_text import several
+from chargehand.values.outcome import Severity
 
 Paint = Callable[[str, str], str]
 # For a line of code: the most characters shown, its indentation, the most characters marked.
@@ -61,11 +62,15 @@ def headline(selection: Selection, files: int, gaps: int = 0, unanalysed: int = 
     found = len(selection.shown)
     words = several(found, "finding") if found else "No findings"
     counts = Counter(each.finding.severity for each in selection.shown)
-    by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
+    by_severity = ", ".join(_count_severity(counts[severity], severity) for severity in SEVERITIES if counts[severity])
     where = f"{several(files, 'file')}{f' ({unanalysed:,} not analysed)' if unanalysed else ''}"
     first = f"{words} in {where}{f': {by_severity}' if by_severity else ''}."
     missing = f" Not all was reviewed: {several(gaps, 'gap')}." if gaps else ""
     return f"{first}{missing}{f' {left_out(selection, hint=hint)}' if selection.left_out else ''}"
+
+
+def _count_severity(number: int, severity: Severity) -> str:
+    return several(number, severity) if severity == "warning" else f"{number:,} {severity}"
 
 
 def left_out(selection: Selection, *, hint: bool) -> str:

@@ -69,10 +69,6 @@ ONLY_TRUE = {
         "ruff-security",
         "command-injection",
     ),
-    "import subprocess\n\n\ndef run(command):\n    subprocess.run(command, shell=True, check=True)\n": (
-        "ruff-security",
-        "command-injection",
-    ),
     "def f(db, table):\n    db.execute(f'SELECT * FROM {table} WHERE n = ?', (1,))\n": (
         "ruff-security",
         "sql-injection",
@@ -90,6 +86,35 @@ ONLY_TRUE = {
     ),
     "IS_ON = eval(TEXT)\n": ("ruff-security", "code-injection"),
 }
+# Code whose input comes from a caller that is not known, or from a person; and the same with an input that is known.
+UNKNOWN = {
+    "import subprocess\n\n\ndef run(command):\n    subprocess.run(command, shell=True, check=True)\n": "warning",
+    "import subprocess\n\n\ndef run(*, job):\n    command = ' '.join(job.words)\n"
+    "    subprocess.run(command, shell=True, check=True)\n": "warning",
+    "import os\nimport sys\n\n\ndef main():\n    os.system('ls ' + sys.argv[1])\n": "warning",
+    "import os\nimport sys\n\nos.system('ls ' + sys.argv[1])\n": "warning",
+    "import os\n\n\ndef main():\n    name = input()\n    os.system(f'ls {name}')\n": "warning",
+    "import pickle\n\n\ndef load(data):\n    return pickle.loads(data)\n": "warning",
+    "import pickle\n\n\ndef load(row):\n    return _load(row.state)\n\n\ndef _load(data):\n"
+    "    return pickle.loads(data)\n": "warning",
+    "import pickle\n\n\nclass A:\n    def load(self):\n        return self._load(self.row)\n\n"
+    "    def _load(self, data):\n        return pickle.loads(data)\n": "info",
+    "import pickle\n\n\nclass A:\n    def load(self):\n        return pickle.loads(self.row)\n": "info",
+    "import subprocess\n\n\ndef run(command):\n    subprocess.run(command, shell=True)\n\n\n"
+    "def build():\n    run('make')\n    run(command='make test')\n": "info",
+    "import subprocess\n\n\ndef run(command):\n    subprocess.run(command, shell=True)\n\n\n"
+    "def build(name):\n    run('make')\n    run(name)\n": "warning",
+    "import subprocess\n\n\ndef run(config):\n    subprocess.run(config.command, shell=True)\n": "info",
+}
+
+
+@pytest.mark.parametrize("code", UNKNOWN)
+def test_an_unknown_input_of_a_shell_or_a_pickle_is_a_warning(tmp_path: Path, code: str) -> None:
+    """In the folders of developers it is information, as all of security is there."""
+    category = "unsafe-deserialization" if "pickle" in code else "command-injection"
+    for analyzer in ("ruff-security", "bandit"):
+        assert severities(tmp_path, code, analyzer, category) == {UNKNOWN[code]}
+        assert severities(tmp_path, code, analyzer, category, path="scripts/a.py") == {"info"}
 
 
 @pytest.mark.parametrize("code", ACTED_ON)

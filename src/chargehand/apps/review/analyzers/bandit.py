@@ -12,7 +12,7 @@ from typing import Any
 from chargehand.apps.review.analyzers import categories, suppression
 from chargehand.apps.review.analyzers.hit import AnalysisOrder, Hit, Hits
 from chargehand.apps.review.analyzers.match_confidence import Shapes, weight
-from chargehand.apps.review.analyzers.minor_matches import is_minor
+from chargehand.apps.review.analyzers.minor_matches import highest_severity
 from chargehand.apps.review.analyzers.source_files import SourceReader, is_python
 
 SKIPPED = (
@@ -67,6 +67,6 @@ def _hit(path: str, issue: Any, lines: list[str], shapes: Shapes) -> Hit:
     # bandit counts bytes from 0, and gives the end of a match only within one line.
     column = issue.col_offset + 1 if issue.col_offset >= 0 and lines and lines[number - 1].isascii() else None
     end_column = issue.end_col_offset + 1 if column and last == number and issue.end_col_offset > 0 else None
-    minor = is_minor(code, path, text, shapes, number, last)
+    at_most = highest_severity(code, path, text, shapes, number, last)
     hit = Hit(rule, path, number, issue.text, end_line=last, confidence=known, column=column, end_column=end_column)
-    return replace(hit, minor=minor)
+    return replace(hit, at_most=at_most)

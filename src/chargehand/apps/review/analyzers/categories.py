@@ -98,6 +98,37 @@ CATEGORIES: Mapping[str, str] = {
     "mixed-line-endings": "Lines of one file end in different ways.",
 }
 
+# The categories of the lens `security`.
+SECURITY = frozenset(
+    {
+        "archive-traversal",
+        "bidi-control",
+        "cleartext-protocol",
+        "code-injection",
+        "command-injection",
+        "debug-enabled",
+        "exposed-interface",
+        "file-permissions",
+        "hardcoded-secret",
+        "host-key-unverified",
+        "insecure-temp-file",
+        "missing-timeout",
+        "open-redirect",
+        "path-traversal",
+        "security-issue",
+        "signature-unverified",
+        "sql-injection",
+        "ssrf",
+        "tls-verification-disabled",
+        "unsafe-deserialization",
+        "weak-cipher",
+        "weak-hash",
+        "weak-random",
+        "xml-external-entity",
+        "xss",
+    }
+)
+
 ADVICE: Mapping[str, str] = {
     "archive-traversal": 'Pass filter="data", or check every member\'s path.',
     "cleartext-protocol": "Use the encrypted protocol (SSH, SFTP, HTTPS).",
@@ -167,7 +198,7 @@ def _finding(hit: Hit, lens: Lens) -> Finding:
     # ruff and bandit say it each in its own words, bandit with the secret itself; here both say the same.
     shared = rules.is_shared(hit.rule)
     return Finding(
-        severity="info" if hit.minor else rule.severity,
+        severity=_lower(rule.severity, hit.at_most),
         category=rule.category,
         path=hit.path,
         line=hit.line,
@@ -180,6 +211,11 @@ def _finding(hit: Hit, lens: Lens) -> Finding:
         confidence=rule.confidence if hit.confidence is None else hit.confidence,
         sources=(hit.rule,),
     )
+
+
+def _lower(severity: Severity, at_most: Severity | None) -> Severity:
+    ranks: tuple[Severity, ...] = ("info", "warning", "critical")
+    return severity if at_most is None else ranks[min(ranks.index(severity), ranks.index(at_most))]
 
 
 def _surer(one: Finding, other: Finding) -> Finding:

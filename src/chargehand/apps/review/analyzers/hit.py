@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chargehand.engine.analyzer_port import Ranges, Scope
+
+if TYPE_CHECKING:
+    from chargehand.values.outcome import Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,8 @@ class Hit:
     column: int | None = None
     end_column: int | None = None
     patch: str | None = None
-    # The hit is correct, but nobody would act on it: the severity is `info`, independent of the rule.
-    minor: bool = False
+    # The severity is not higher than this: `info` where the hit is correct, but nobody would act on it.
+    at_most: Severity | None = None
 
 
 @dataclass(frozen=True, slots=True)

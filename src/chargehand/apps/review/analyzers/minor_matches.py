@@ -1,7 +1,9 @@
-"""A match of a rule and the code around it -> whether it is correct, but nobody would act on it.
+"""A match of a rule and the code around it -> the highest severity that it can have.
 
-Which matches these are was learnt from changes of other projects, finding by finding
-(docs/explanation/review-quality.md). In a review of a change they are counted, not listed.
+It is `info` if the match is correct, but nobody would act on it. Which matches these are was learnt from changes of
+other projects, finding by finding (docs/explanation/review-quality.md). In a review of a change they are not listed. A
+call of a shell or of `pickle.loads` whose input comes from a caller that is not known is a warning: whether
+the input is the program's own cannot be seen.
 
 Runs in a child process too: nothing here imports more than the standard library.
 """
@@ -12,11 +14,15 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from chargehand.apps.review.analyzers.call_names import last_name
 from chargehand.apps.review.analyzers.constant_text import enclosing, is_text
 from chargehand.apps.review.analyzers.match_confidence import Shapes
 from chargehand.apps.review.analyzers.text_parts import parts_of
+
+if TYPE_CHECKING:
+    from chargehand.values.outcome import Severity
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Folders outside the program: its developers run them on their own data.
@@ -63,17 +69,23 @@ class RuleMatch:
         return scope if isinstance(scope, Function) else None
 
 
-def is_minor(code: str, path: str, text: str, shapes: Shapes, first: int, last: int) -> bool:
-    """`code` is a code of ruff; tests of bandit have the same numbers with another letter."""
+def highest_severity(code: str, path: str, text: str, shapes: Shapes, first: int, last: int) -> Severity | None:
+    """None if it is that of the rule.
+
+    `code` is a code of ruff; tests of bandit have the same numbers with another letter.
+    """
     if code.startswith("S") and not ASIDE.isdisjoint(path.lower().split("/")[:-1]):
-        return True
+        return "info"
     judge = _JUDGES.get(code)
+    if judge is None:
+        return None
     try:
-        return judge is not None and judge(
-            RuleMatch(text, shapes, first, (*shapes.within(first, last), *_outside(shapes, first)))
-        )
+        match = RuleMatch(text, shapes, first, (*shapes.within(first, last), *_outside(shapes, first)))
+        if not judge(match):
+            return None
+        return "warning" if code in _INPUTS and _has_unknown_input(match, _INPUTS[code]) else "info"
     except RecursionError:
-        return False  # too deeply nested to judge
+        return None  # too deeply nested to judge
 
 
 def _outside(shapes: Shapes, first: int) -> Iterator[ast.expr | ast.stmt]:
@@ -313,6 +325,72 @@ def _is_given(node: ast.expr, function: Function, depth: int) -> bool:
     return False
 
 
+def _has_unknown_input(match: RuleMatch, calls: frozenset[str]) -> bool:
+    """Whether one of the calls gets a value from a caller, or from the person who started the program."""
+    for node in match.nodes:
+        if isinstance(node, ast.Call) and last_name(node.func) in calls:
+            given = [*node.args[:1], *(each.value for each in node.keywords if each.arg in ("args", "cmd"))]
+            function = match.around(node)
+            return any(_is_typed(each) or (function and _is_passed(each, function, match, _DEPTH)) for each in given)
+    return False
+
+
+def _is_typed(node: ast.expr) -> bool:
+    """Whether a person wrote it: `sys.argv`, `input()`."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Attribute(value=ast.Name(id="sys"), attr="argv") | ast.Call(func=ast.Name(id="input")):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _is_passed(node: ast.expr, function: Function, match: RuleMatch, depth: int) -> bool:
+    """Whether a value is, or is made from, a parameter that callers outside this file choose."""
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    parameters = {*places, *(each.arg for each in function.args.kwonlyargs)} - OWN_SETTINGS
+    for each in ast.walk(node):
+        if not isinstance(each, ast.Name) or not depth:
+            continue
+        if each.id in parameters and not _is_known_to_callers(each.id, places, function, match, depth - 1):
+            return True
+        for value in _assignments_to(each.id, function):
+            if _is_typed(value) or _is_passed(value, function, match, depth - 1):
+                return True
+    return False
+
+
+def _is_known_to_callers(name: str, places: list[str], function: Function, match: RuleMatch, depth: int) -> bool:
+    """Whether all calls of the function in this file give a text in the code; a private function, a value of the file.
+
+    A function that is not called in this file is called from elsewhere.
+    """
+    own = places[1:] if places[:1] in (["self"], ["cls"]) else places
+    calls = [each for each in match.shapes.parents if isinstance(each, ast.Call) and _calls_own(each, function.name)]
+    for call in calls:
+        given = [each.value for each in call.keywords if each.arg == name]
+        given += [value for place, value in zip(own, call.args, strict=False) if place == name]
+        caller = match.around(call)
+        for value in given:
+            is_own = function.name.startswith("_") and not _is_typed(value)
+            is_own = is_own and (caller is None or not _is_passed(value, caller, match, depth))
+            if not is_own and not match.shapes.constants.holds(value):
+                return False
+        if not given:
+            return False
+    return bool(calls)
+
+
+def _calls_own(call: ast.Call, name: str) -> bool:
+    """Whether it calls a function of this file, or a method of the same object, by this name."""
+    match call.func:
+        case ast.Name(id=called) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=called):
+            return called == name
+        case _:
+            return False
+
+
 def _has_no_value(match: RuleMatch) -> bool:
     """SQL built from names and clauses: its values are parameters, numbers or texts in the code."""
     parents = match.shapes.parents
@@ -365,4 +443,9 @@ _JUDGES: Mapping[str, Callable[[RuleMatch], bool]] = {
     "S604": _is_own_command,
     "S605": _is_own_command,
     "S608": _has_no_value,
+}
+# Rule -> calls for which it matters that their input is not known. Files are nearly always the program's own.
+_INPUTS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("S301", "S302"), frozenset({"loads"})),
+    **dict.fromkeys(("S602", "S604", "S605"), _RUNS),
 }

@@ -19,7 +19,7 @@ from chargehand.apps.review.analyzers import suppression, tool_process
 from chargehand.apps.review.analyzers.fix_patch import make_patch
 from chargehand.apps.review.analyzers.hit import Hit, Hits
 from chargehand.apps.review.analyzers.match_confidence import Shapes, weight
-from chargehand.apps.review.analyzers.minor_matches import is_minor
+from chargehand.apps.review.analyzers.minor_matches import highest_severity
 from chargehand.apps.review.analyzers.source_files import SourceFile, SourceReader, is_python, text_key
 from chargehand.apps.review.analyzers.versions import missing
 from chargehand.errors import AnalyzerFailed
@@ -220,4 +220,5 @@ def _weigh_hit(hit: Hit, lines: Sequence[str], shapes: Shapes) -> Hit:
     known = weight(code, hit.message, text, hit.path)
     if known is None:
         known = shapes.worth(code, hit.message, hit.line, last)
-    return replace(hit, confidence=known, minor=is_minor(code, hit.path, text, shapes, hit.line, last))
+    at_most = highest_severity(code, hit.path, text, shapes, hit.line, last)
+    return replace(hit, confidence=known, at_most=at_most)

@@ -37,8 +37,8 @@ def _hits(source: SourceFile, tree: ast.Module) -> Iterable[Hit]:
         if not isinstance(node, ast.Assign | ast.Call):
             continue
         for rule, at, message, advice in _at(node, names):
-            minor = isinstance(at, ast.Assign) and is_option(at, parents(tree))
-            yield Hit(rule, source.path, at.lineno, message, suggestion=advice, minor=minor)
+            at_most = "info" if isinstance(at, ast.Assign) and is_option(at, parents(tree)) else None
+            yield Hit(rule, source.path, at.lineno, message, suggestion=advice, at_most=at_most)
 
 
 def _at(node: ast.AST, names: dict[str, str]) -> Iterator[Found]:

@@ -85,7 +85,8 @@ def _never_imported(source: SourceFile, functions: list[tuple[str, list[int]]], 
     if graph.is_left_out(source.path):
         names = ", ".join(f"`{name}`" for name, _ in functions[:3])
         message = f"No test imports this module, in which {names} changed."
-        yield Hit("untested:unimported", source.path, functions[0][1][0], message, minor=not graph.is_widely_tested)
+        at_most = None if graph.is_widely_tested else "info"
+        yield Hit("untested:unimported", source.path, functions[0][1][0], message, at_most=at_most)
 
 
 def _ranges(lines: list[int]) -> Iterator[str]:
