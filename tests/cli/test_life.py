@@ -12,6 +12,7 @@ import pytest
 
 from chargehand.record.home import Home
 from tests.cli.terminal import EXAMPLE, Shell, finished, plan, planned, process, slow, task
+from tests.cli.test_people import Screen
 from tests.cli.test_run import ANSWER, REPORT, failing
 from tests.pace import PATIENCE_S, Timed
 
@@ -195,14 +196,29 @@ def test_prune_asks_before_it_removes(shell: Shell) -> None:
     for request in ("one", "two", "three"):
         shell("run", request, "--model", model)
     dry = shell("runs", "prune", "--keep", 1, "--dry-run")
-    assert len(dry.out.split()) == 2
+    listed = [(info.run, info.status, info.request) for info in Home(shell.home).runs()][1:]
+    assert [tuple(line.split()) for line in dry.out.splitlines()] == [("run", "status", "request"), *listed]
     refused = shell("runs", "prune", "--keep", 1)
     assert refused.code == 2
     assert "--yes" in refused.complaint
     assert len(Home(shell.home).runs()) == 3
-    assert shell("runs", "prune", "--keep", 1, "--yes").out == dry.out
+    done = shell("runs", "prune", "--keep", 1, "--yes")
+    assert (done.out, done.err) == (dry.out, "2 runs removed.\n")
     assert [info.request for info in Home(shell.home).runs()] == ["three"]
     assert shell("runs", "prune").code == 2
+
+
+def test_prune_lists_the_runs_before_it_asks(shell: Shell) -> None:
+    """On a terminal: a person who says no has seen which runs; one who says yes is told how many are gone."""
+    run = shell("run", "one", "--model", shell.script(), "--json").json["run"]
+    for answer, left in (("n", [run]), ("y", [])):
+        terminal = Screen("runs", "prune", "--keep", 0, home=shell.home)
+        terminal.until("[y/N]")
+        terminal.type(f"{answer}\n")
+        code, out = terminal.leave()
+        assert (code, out.splitlines()[1].split()) == (0, [run, "complete", "one"])
+        assert (b"1 run removed." in terminal.seen) == (not left)
+        assert [info.run for info in Home(shell.home).runs()] == left
 
 
 def test_show_is_exit_code_0_whatever_became_of_the_run(shell: Shell) -> None:

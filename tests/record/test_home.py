@@ -149,8 +149,12 @@ def test_runs_are_found_by_id_and_by_beginning(home: Home) -> None:
         finished(home, run)
     assert home.find("20250101-000000-aaaa") == "20250101-000000-aaaa"
     assert home.find("20250102") == "20250102-000000-cccc"
-    with pytest.raises(RunNotFound, match=r"begins 2 runs: 20250101-000000-aaaa, 20250101-000000-aaab\. Type more"):
+    with pytest.raises(RunNotFound, match=r"^2 runs .*: 20250101-000000-aaab, 20250101-000000-aaaa\. "):
         home.find("20250101")
+    for number in range(6):
+        finished(home, f"20250103-00000{number}-dddd")
+    with pytest.raises(RunNotFound, match=r"^6 runs .*: 20250103-000005-dddd, .* 20250103-000001-dddd and 1 more\. "):
+        home.find("20250103")
     with pytest.raises(RunNotFound, match="Did you mean 20250102-000000-cccc"):
         home.find("20250102-000000-cccd")
     with pytest.raises(RunNotFound, match="`chargehand runs` lists"):

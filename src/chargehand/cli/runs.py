@@ -103,19 +103,27 @@ def prune(keep: int | None, older_than: float | None, dry_run: bool, yes: bool) 
     kept = home()
     chosen = kept.prunable(keep=keep, older_than_days=older_than)
     out = screen()
-    if dry_run or not chosen:
-        for name in chosen:
-            out.put(name)
-        out.say(f"{several(len(chosen), 'run')} would be removed." if chosen else "There is nothing to remove.")
+    if not chosen:
+        out.say("There is nothing to remove.")
+        return
+    out.table(("run", "status", "request"), [(info.run, info.status, info.request) for info in chosen])
+    sys.stdout.flush()  # before the question, which is on stderr
+    if dry_run:
+        out.say(f"{several(len(chosen), 'run')} would be removed.")
         return
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{several(len(chosen), 'run')} would be removed for good: add --yes, or look with --dry-run."
             )
-        click.confirm(f"Remove {several(len(chosen), 'run')} for good?", abort=True, err=True)
-    for name in kept.prune(keep=keep, older_than_days=older_than):
-        out.put(name)
+        if not click.confirm(f"Remove {several(len(chosen), 'run')} for good?", err=True):
+            out.say("Nothing is removed.")
+            return
+    # Only runs that were listed: others may have ended since.
+    removed = kept.remove(info.run for info in chosen)
+    out.say(f"{several(len(removed), 'run')} removed.")
+    if left := len(chosen) - len(removed):
+        out.complain(f"Not removed, because a process runs them by now: {several(left, 'run')}.")
 
 
 @click.command(cls=Command)

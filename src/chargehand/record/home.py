@@ -45,6 +45,8 @@ _LETTERS = "abcdefghjkmnpqrstvwxyz0123456789"
 _CHANCE = random.SystemRandom()
 _PRUNABLE: tuple[RunStatus, ...] = ("interrupted", "cancelled", "complete", "partial", "failed")
 _DAY_S = 86_400.0
+# The most runs that an error names, if the beginning of an id is that of many.
+_MOST_NAMED = 5
 # When a file was last changed, in nanoseconds, and its length.
 _Mark = tuple[int, int]
 
@@ -184,7 +186,8 @@ class Home:
         if self.has(name):
             return name
         ids = self._ids()
-        begun = sorted(run for run in ids if name and run.startswith(name))
+        # Newest first: an id begins with when its run began.
+        begun = sorted((run for run in ids if name and run.startswith(name)), reverse=True)
         if len(begun) == 1:
             return begun[0]
         raise RunNotFound(_not_found(name, begun, ids, self.path))
@@ -263,8 +266,11 @@ class Home:
         Runs that wait for a person are removed only if `statuses` names `waiting`; a run with an owner is never
         removed.
         """
-        chosen = self.prunable(keep, older_than_days, statuses)
-        removed = [run for run in chosen if self._remove(run)]
+        return self.remove(info.run for info in self.prunable(keep, older_than_days, statuses))
+
+    def remove(self, runs: Iterable[str]) -> list[str]:
+        """Remove these runs for good and say which: a run with an owner is not removed."""
+        removed = [run for run in runs if self._remove(run)]
         if removed:
             self._index.put([], removed)
         return removed
@@ -274,14 +280,14 @@ class Home:
         keep: int | None = None,
         older_than_days: float | None = None,
         statuses: Collection[RunStatus] | None = None,
-    ) -> list[str]:
+    ) -> list[RunInfo]:
         """The runs `prune` would remove, newest first."""
         if keep is None and older_than_days is None and statuses is None:
             raise UsageError("Say which runs to remove: how many to keep, from what age, or with what status.")
         allowed = _PRUNABLE if statuses is None else statuses
         before = None if older_than_days is None else time.time() - older_than_days * _DAY_S
         return [
-            info.run
+            info
             for info in self.runs(None)[max(keep or 0, 0) :]
             if info.status in allowed and (before is None or (info.ended or info.started) < before)
         ]
@@ -415,7 +421,9 @@ def _sqlite_journal() -> type[SqliteJournal]:
 
 def _not_found(name: str, begun: list[str], ids: Collection[str], home: Path) -> str:
     if begun:
-        return f"{name!r} begins {len(begun)} runs: {', '.join(begun[:5])}. Type more of the one you mean."
+        more = f" and {len(begun) - _MOST_NAMED:,} more" if len(begun) > _MOST_NAMED else ""
+        named = ", ".join(begun[:_MOST_NAMED])
+        return f"{len(begun):,} runs begin with {name!r}: {named}{more}. Type more of the one you mean."
     from difflib import get_close_matches
 
     near = get_close_matches(name, ids, n=3, cutoff=0.5)
