@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from rich.cells import cell_len
 
@@ -95,3 +97,28 @@ def test_a_single_run_is_compared_with_the_one_it_came_from(shell: Shell) -> Non
         found = shell("diff", other, "--json").json
         assert (found["a"]["run"], found["b"]["run"]) == (first, other)
     assert "name the run to compare it with" in shell("diff", first).complaint
+
+
+def rows(shell: Shell, first: str) -> list[str]:
+    """The rows of the tasks t1, t2, ... beside those of the newest run, one space between words of a cell."""
+    lines = shell("diff", first, "last").out.splitlines()
+    return [re.sub(" {2,}", "  ", line) for line in lines if re.match(r"t\d ", line)]
+
+
+def test_what_was_taken_over_is_called_reused(shell: Shell) -> None:
+    """In a rerun and in a fork, as in `show`; it has neither a time nor a cost."""
+    fails = {"when": {"role": "worker", "task": "t2"}, "reply": {"error": {"status": 400}}}
+    made = shell.write("plan.json", plan(task("t1"), task("t2"), task("t3")))
+    first = shell("run", "--plan", made, "--model", shell.script(fails), "--json").json["run"]
+    shell("fork", first, "--at", "t3")
+    assert [row.split("  ")[-2] for row in rows(shell, first)][:2] == ["done, reused", "failed, reused"]
+    assert "reused" not in rows(shell, first)[2]
+    shell("rerun", first, "--plan", made)
+    assert [row.count("reused") for row in rows(shell, first)] == [1, 0, 1]
+
+
+def test_a_run_is_not_compared_with_itself(shell: Shell) -> None:
+    """Two names of one run are a mistake: exit code 2."""
+    run = shell("run", "Say it", "--model", shell.script(), "--json").json["run"]
+    got = shell("diff", "last", run)
+    assert (got.code, run in got.complaint) == (2, True)

@@ -41,11 +41,14 @@ def test_a_share_is_not_rounded_up(part: int, whole: int, says: str) -> None:
         ("failed", {"calls": 2}, "0 ms"),
         ("done", {"calls": 1, "seconds": 1.3}, "1.3 s"),
         ("skipped", {}, ""),
+        ("done", {"models": ["m"]}, "reused"),
+        ("failed", {"models": ["m"]}, "reused"),
+        ("done", {"seconds": 0.2}, "0.2 s"),
     ],
 )
 def test_only_a_result_that_cost_nothing_is_reused(status: str, used: dict[str, Any], says: str) -> None:
     """A call of this run may be too short to measure."""
-    usage = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "seconds": 0.0} | used
+    usage = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "seconds": 0.0, "models": []} | used
     assert describe_time({"status": status, "usage": usage}) == says
 
 

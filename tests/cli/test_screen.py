@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chargehand.cli.screen import Screen, fit, terminal_columns
+from chargehand.cli.screen import Screen, fit, terminal_columns, wrap
 from chargehand.text.redaction import Redactor
 
 
@@ -63,3 +63,24 @@ def test_a_file_is_a_link_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) ->
     assert screen.link(path, io.StringIO()) == "/tmp/a page.html"
     monkeypatch.setenv("NO_COLOR", "1")
     assert screen.link(path, Terminal()) == "/tmp/a page.html"
+
+
+def test_numbers_in_a_table_are_on_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+    """The last column is on the left, whatever it is called."""
+    rows = [("t1", "9.0 s", "left"), ("t10", "12.0 s", "right")]
+    Screen(Redactor()).table(("task", "time", "summary"), rows, numbers=("time",))
+    assert capsys.readouterr().out.splitlines() == [
+        "task    time  summary",
+        "t1     9.0 s  left",
+        "t10   12.0 s  right",
+    ]
+
+
+@pytest.mark.parametrize("width", range(20, 60))
+def test_no_line_begins_with_a_separator(width: int) -> None:
+    """It ends the line before, and no word is lost."""
+    text = "partial: 5 of 6 tasks done · 5.5 s · 14 calls, 13,617 tokens · cost unknown · confidence 80"
+    lines = wrap(text, width)
+    assert " ".join(lines) == text
+    assert not [line for line in lines if line.startswith("·")]
+    assert max(map(len, lines)) <= width

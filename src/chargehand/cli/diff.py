@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # From this width on, texts are in two columns; in a narrower terminal, one after the other.
 TWO_COLUMNS = 76
 WIDEST = 160
+# Width of the labels above the plans, the longest with the space behind it.
+HEAD = len("request a") + 2
 # With more tasks than the first limit, only those that differ are listed, up to the second limit.
 MOST_TASKS = 40
 MOST_DIFFERENT = 200
@@ -46,8 +48,13 @@ def diff(run_a: str, run_b: str | None, as_json: bool) -> None:
     RUN is an id, the beginning of one, or `last`. Neither run need have ended. The exit code is 0 whatever differs.
     """
     from chargehand.cli.make_supervisor import supervisor_of_records
+    from chargehand.errors import UsageError
 
-    a, b = (_origin(run_a), run_a) if run_b is None else (run_a, run_b)
+    runs = source()
+    b = runs.find(run_a if run_b is None else run_b)
+    a = _origin(b) if run_b is None else runs.find(run_a)
+    if a == b:
+        raise UsageError(f"Both are the same run, {a}: name another one. `chargehand runs` lists them.")
     found = supervisor_of_records().diff(a, b)
     out = screen()
     if as_json:
@@ -60,13 +67,11 @@ def _origin(run: str) -> str:
     """The run that a fork or a rerun began with."""
     from chargehand.errors import UsageError
 
-    runs = source()
-    found = runs.find(run)
-    start = runs.state(found).start
+    start = source().state(run).start
     forked: dict[str, str] = start.get("forked_from") or {}
     origin: str | None = forked.get("run") or start.get("rerun_of")
     if origin is None:
-        raise UsageError(f"{found} is not a fork and not a rerun: name the run to compare it with.")
+        raise UsageError(f"{run} is not a fork and not a rerun: name the run to compare it with.")
     return origin
 
 
@@ -105,9 +110,12 @@ class _Page:
     # -- parts -------------------------------------------------------------------------------------------------------
 
     def _heads(self, found: RunDiff) -> RenderableType:
+        from chargehand.cli.screen import wrap
+
         grid = self._grid()
         for name, side in (("a", found.a), ("b", found.b)):
-            grid.add_row(name, self._clean(f"{side.run}  {_figures(side)}"))
+            figures = self._clean(f"{side.run}: {_figures(side)}")
+            grid.add_row(name, "\n".join(wrap(figures, self._console.width - HEAD)))
         if found.a.request == found.b.request:
             grid.add_row("request", self._clean(found.a.request))
         else:
@@ -237,12 +245,15 @@ def _name(each: FieldDiff) -> str:
 
 
 def _outcome(outcome: Outcome | None) -> str:
-    from chargehand.trace.number_text import duration, money
+    from chargehand.cli.show import REUSED, describe_time
+    from chargehand.trace.number_text import money
 
     if outcome is None:
         return "-"
-    usage = outcome.usage
-    return f"{outcome.status}, {duration(usage.seconds)}, {'cost ' if usage.usd is None else ''}{money(usage.usd)}"
+    usd, time = outcome.usage.usd, describe_time(outcome.to_json())
+    # What made no call here took no time and cost nothing.
+    cost = "" if time in ("", REUSED) else f"{'cost ' if usd is None else ''}{money(usd)}"
+    return ", ".join(filter(None, (outcome.status, time, cost)))
 
 
 def _figures(side: RunSide) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chargehand.cli.screen import NARROWEST, WIDEST, Screen, terminal_columns
+from chargehand.cli.screen import WIDEST, Screen, terminal_columns, wrap
 from chargehand.cli.shared_options import source
 from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, round_up, several, share
 from chargehand.values.lazy_regex import lazy_regex
@@ -37,10 +36,6 @@ MOST = 12
 MOST_RESTARTS = 3
 LABEL = 15
 DOCUMENT = "document"
-# A command in a sentence: in backticks, or from a colon to the end.
-_COMMAND = lazy_regex(r"`[^`]+`|(?<=: )(?:chargehand [a-z]|pip install ).*")
-# Stands for a space in a command while lines are broken. No text has it: control characters are made visible before.
-_JOINED = "\0"
 
 
 def print_footer(report: Report, screen: Screen) -> None:
@@ -50,7 +45,7 @@ def print_footer(report: Report, screen: Screen) -> None:
     shown = report.to_json()
     width = min(terminal_columns(), WIDEST)
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    first, *more = _wrap(screen.clean(f"{report.status}: {figures(shown)}"), width - 2)
+    first, *more = wrap(screen.clean(f"{report.status}: {figures(shown)}"), width - 2)
     if colour:
         status = click.style(report.status, fg=COLOURS.get(report.status), bold=True)
         first = first.replace(report.status, status, 1)
@@ -69,7 +64,7 @@ def label_lines(
     label: str, text: str, width: int | None, column: int = LABEL, paint: Callable[[str], str] = str
 ) -> list[str]:
     """The text beside its label, wrapped to the width; None for one line."""
-    first, *more = [text] if width is None else _wrap(text, width - column)
+    first, *more = [text] if width is None else wrap(text, width - column)
     return [paint(f"{label:<{column}}") + first, *(" " * column + line for line in more)]
 
 
@@ -78,15 +73,6 @@ def next_lines(commands: Sequence[str], width: int | None, paint: Callable[[str]
     if width is None or max(map(len, commands)) <= width - LABEL:
         return [paint(f"{'' if number else 'next':<{LABEL}}") + text for number, text in enumerate(commands)]
     return [paint("next"), *(f"  {text}" for text in commands)]
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    """Lines of the text, broken between words. A command to copy stays on one line, even if the line is too long."""
-    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _JOINED), " ".join(text.split()))
-    # In a narrow terminal, lines that are too long are better than one word per line.
-    room = max(width, NARROWEST)
-    lines = textwrap.wrap(whole, room, break_on_hyphens=False, break_long_words=_JOINED not in whole)
-    return [line.replace(_JOINED, " ") for line in lines] or [""]
 
 
 def details(report: ReportData) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -21,6 +21,10 @@ WIDEST = 100
 NARROWEST = 20
 # A command to copy: the rest of a line, from its beginning or behind a colon.
 _COMMAND = lazy_regex(r"(?:^ *|: )((?:chargehand [a-z]|pip install ).*)")
+# A command in a sentence: in backticks, or from a colon to the end.
+_WHOLE = lazy_regex(r"`[^`]+`|(?<=: )(?:chargehand [a-z]|pip install ).*")
+# Stands for a space while lines are broken. No text has it: control characters are made visible before.
+_JOINED = "\0"
 
 
 class Screen(NamedTuple):
@@ -72,14 +76,17 @@ class Screen(NamedTuple):
         """As `markdown`, for the answer: only what is certainly a secret is removed."""
         _render(self.redactor.redact_delivered(text))
 
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Columns that line up; the last one is cut to fit a terminal."""
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()) -> None:
+        """Columns that line up, those named in `numbers` on the right; the last one is cut to fit a terminal."""
         cells = [[" ".join(self.clean(cell).split()) for cell in row] for row in (head, *rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
         room = max(terminal_columns() - sum(widths[:-1]) - 2 * (len(head) - 1), 8)
         for row in cells:
             last = row[-1] if not sys.stdout.isatty() or len(row[-1]) <= room else row[-1][: room - 1] + "…"
-            padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
+            padded = [
+                cell.rjust(width) if name in numbers else cell.ljust(width)
+                for name, cell, width in zip(head, row[:-1], widths, strict=False)
+            ]
             write("  ".join([*padded, last]).rstrip() + "\n")
 
     def link(self, path: Path, stream: TextIO, painted: str = "") -> str:
@@ -102,7 +109,7 @@ def fit(text: str, stream: TextIO, below: int | None = None) -> str:
     width = max(terminal_columns(), NARROWEST)
     if not stream.isatty() or all(len(line) <= width for line in text.split("\n")):
         return text
-    from textwrap import wrap
+    import textwrap
 
     lines: list[str] = []
     for line in text.split("\n"):
@@ -110,7 +117,7 @@ def fit(text: str, stream: TextIO, below: int | None = None) -> str:
         under = " " * ((indent + 2 if indent else 0) if below is None else below)
         command = _COMMAND.search(line) if len(line) > width else None
         words = line[: command.start(1)] if command else line
-        broken = wrap(words, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False)
+        broken = textwrap.wrap(words, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False)
         if command:
             before = (under or "  ") if broken else " " * indent
             # Less indented if it fits then.
@@ -118,6 +125,21 @@ def fit(text: str, stream: TextIO, below: int | None = None) -> str:
             broken.append((before[:room] if room >= 0 else before) + command[1])
         lines += broken or [""]
     return "\n".join(lines)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of the text, broken between words. A command to copy stays on one line, even if the line is too long.
+
+    A separator between two figures ends a line and never begins one.
+    """
+    import textwrap
+
+    joined = _WHOLE.sub(lambda found: found[0].replace(" ", _JOINED), " ".join(text.split()))
+    joined = joined.replace(" · ", f"{_JOINED}· ")
+    # In a narrow terminal, lines that are too long are better than one word per line.
+    room = max(width, NARROWEST)
+    lines = textwrap.wrap(joined, room, break_on_hyphens=False, break_long_words=_JOINED not in joined)
+    return [line.replace(_JOINED, " ") for line in lines] or [""]
 
 
 def _render(redacted: str) -> None:

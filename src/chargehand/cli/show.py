@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 HEAD = 9
 # How much of a summary the table has: `show RUN TASK` has all of it.
 LONGEST_SUMMARY = 200
+# Columns of the table that are on the right, as in the live table.
+NUMBERS = ("tries", "time", "tokens")
+REUSED = "reused"
 # The exit code after Ctrl-C while a run is watched.
 INTERRUPTED = 130
 
@@ -145,7 +148,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
             took = report["timing"]["sequential_s"] - sum(each["usage"]["seconds"] for each in report["outcomes"])
             time = duration(took) if took >= 0.0005 else ""
             rows.append(("rest", "", "", "", time, f"{rest:,}", "plan, checks, answer and earlier attempts"))
-        out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows)
+        out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows, NUMBERS)
     left = (len(report["plan"]["tasks"]) if report["plan"] else 0) - len(report["outcomes"])
     if left > 0:
         out.put(f"{several(left, 'task')} not ended")
@@ -176,6 +179,10 @@ def describe_time(outcome: dict[str, Any]) -> str:
     from chargehand.trace.number_text import duration
 
     usage = outcome["usage"]
-    if usage["calls"] and not usage["seconds"] and not tokens(usage) and outcome["status"] == "done":
-        return "reused"
-    return duration(usage["seconds"]) if usage["seconds"] or usage["calls"] else ""
+    if usage["seconds"] or tokens(usage):
+        return duration(usage["seconds"])
+    # A fork takes over the results of any status, with the models but without the calls. A rerun reuses each call of a
+    # task that is done; a call of this run that failed may be too short to measure.
+    if usage.get("models") if not usage["calls"] else outcome["status"] == "done":
+        return REUSED
+    return duration(0.0) if usage["calls"] else ""

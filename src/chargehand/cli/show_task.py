@@ -62,7 +62,9 @@ def describe_task(detail: dict[str, Any]) -> Iterator[str]:
 
 def _describe_attempt(attempt: dict[str, Any]) -> str:
     model = f" with {attempt['model']}" if attempt.get("model") else ""
-    took = f" after {duration(attempt['ended'] - attempt['started'])}" if "ended" in attempt else ""
+    took = f" after {duration(attempt['seconds'])}" if "seconds" in attempt else ""
+    if attempt["calls"] and all(call.get("reused") for call in attempt["calls"]):
+        took = ", reused"
     error = f": {attempt['error']['kind']}: {attempt['error']['message']}" if attempt.get("error") else ""
     status = attempt.get("status", "running")
     return f"attempt {attempt['number']}  {attempt.get('worker', '')}{model}, {status}{took}{error}"

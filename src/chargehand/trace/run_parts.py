@@ -146,13 +146,19 @@ class TaskState:
         """
         if (seconds := self.counted.get("seconds")) is not None:
             return float(seconds)
-        passed, until = 0.0, 0.0
-        for call in self.calls[self.calls_before :]:
-            end = call.ended if call.ended is not None else call.started if now is None else max(now, call.started)
-            begin = call.started if call.ended is None else end - call.seconds
-            passed += max(end - max(begin, until), 0.0)  # of calls at the same time, each moment counts once
-            until = max(until, end)
-        return passed
+        return _seconds_of(self.calls[self.calls_before :], now)
+
+    def attempt_seconds(self, attempt: AttemptView) -> float | None:
+        """The seconds that the calls of an attempt took, counted as those of the task; None while it runs.
+
+        For a task of one attempt it is the time of the task. An attempt of a team has no calls of its own.
+        """
+        if attempt.ended is None:
+            return None
+        if len(self.attempts) == 1 and (seconds := self.counted.get("seconds")) is not None:
+            return float(seconds)
+        calls = [call for call in self.calls if call.attempt == attempt.number]
+        return _seconds_of(calls, attempt.ended) if calls else max(attempt.ended - attempt.started, 0.0)
 
     @property
     def is_calling(self) -> bool:
@@ -171,6 +177,17 @@ class TaskState:
             return self.id
         _, attempt, name = self.id.rsplit("/", 2)
         return f"{'' if attempt == '1' else f'{attempt}/'}{name.removeprefix('.')}"
+
+
+def _seconds_of(calls: Iterable[CallView], now: float | None) -> float:
+    """The seconds that calls took; calls in flight count up to `now`."""
+    passed, until = 0.0, 0.0
+    for call in calls:
+        end = call.ended if call.ended is not None else call.started if now is None else max(now, call.started)
+        begin = call.started if call.ended is None else end - call.seconds
+        passed += max(end - max(begin, until), 0.0)  # of calls at the same time, each moment counts once
+        until = max(until, end)
+    return passed
 
 
 def arrange_tasks(tasks: Iterable[TaskState]) -> list[TaskState]:

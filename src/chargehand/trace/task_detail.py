@@ -85,6 +85,9 @@ class _Detail:
     def to_json(self, messages: Messages) -> Data:
         hashes = dict.fromkeys(hash for call in self._calls.values() for hash in call.get("messages", ()))
         found = messages(hashes)
+        for attempt in self._task.attempts:
+            if (seconds := self._task.attempt_seconds(attempt)) is not None and attempt.number in self._attempts:
+                self._attempts[attempt.number]["seconds"] = seconds
         for call in self._calls.values():
             if "messages" in call:
                 call["messages"] = [_read(found[hash]) for hash in call["messages"] if hash in found]
