@@ -270,6 +270,16 @@ def test_trouble_with_a_provider_is_shown_until_it_is_over() -> None:
     assert "lab" not in shown()
 
 
+def test_an_order_that_came_too_late_is_shown_above_the_table() -> None:
+    """Its sender may not have waited for the verdict."""
+    terminal = Console(width=80, height=30, file=io.StringIO())
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
+    verdict = {"key": "@control/1", "order": "tell", "by": "b", "sent_at": 1.0, "verdict": "too_late"}
+    with terminal.capture() as got:
+        live.on_event(make_event("control", "t1", None, seq=1, at=1.0, reason="t1 has ended (done).", **verdict))
+    assert "t1 has ended (done)." in got.get()
+
+
 def test_an_error_that_quotes_a_request_takes_one_line() -> None:
     """In a warning, in what is said of a provider and in the row of a task; the table keeps its place."""
     file = io.StringIO()

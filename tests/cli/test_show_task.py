@@ -13,7 +13,10 @@ def test_a_prompt_is_shown_without_the_line_breaks_of_its_file() -> None:
     call = {"kind": "model", "messages": [{"role": "system", "text": prompt}, {"role": "user", "text": prompt}]}
     attempt = {"number": 1, "calls": [call]}
     whole = {"task": "t1", "worker": "w", "status": "running", "instruction": "", "success_criterion": ""}
-    lines = [line.strip() for line in describe_task(whole | {"attempts": [attempt], "decisions": [], "outcome": None})]
+    lines = [
+        line.strip()
+        for line in describe_task(whole | {"attempts": [attempt], "decisions": [], "orders": [], "outcome": None})
+    ]
     at = lines.index(f"system     {LONG} rely on it.")
     assert lines[at + 1 : at + 5] == ["Do that.", "", f"- {LONG} rely on it.", "- Short."]
     assert lines[at + 5 :][:2] == [f"user       {LONG}", "rely on it."]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from chargehand.record.stored_report import read_stored_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from chargehand.events import Event
     from chargehand.record.run_source import RunSource
     from chargehand.text.redaction import Redactor
     from chargehand.values.effect import Question
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 TraceForm = Literal["json", "jsonl", "html", "otlp"]
 
 
-def read_report(source: RunSource, run: str) -> tuple[dict[str, Any], Sequence[Question]]:
-    """The report as JSON, final or so far, and the open questions."""
-    if (stored := read_stored_report(source, run)) is not None:
+def read_report(
+    source: RunSource, run: str, take: Callable[[Event], None] | None = None
+) -> tuple[dict[str, Any], Sequence[Question]]:
+    """The report as JSON, final or so far, and the open questions. `take` gets each event of the record."""
+    if (stored := read_stored_report(source, run, take)) is not None:
         return stored, ()
     from chargehand.apps.registry import find_app
     from chargehand.runs.report_from_record import open_questions, report_so_far

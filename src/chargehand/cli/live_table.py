@@ -16,7 +16,17 @@ from rich.table import Table
 from rich.text import Text
 
 from chargehand.cli.screen import Screen, console, fit
-from chargehand.events import BreakerChanged, Decided, Event, ModelReplied, Progressed, ToolCalled, ToolReturned, Warned
+from chargehand.events import (
+    BreakerChanged,
+    Control,
+    Decided,
+    Event,
+    ModelReplied,
+    Progressed,
+    ToolCalled,
+    ToolReturned,
+    Warned,
+)
 from chargehand.trace import RunState, TaskState
 from chargehand.trace.event_words import describe_event, progress_words, sent_again
 from chargehand.trace.number_text import duration, first_line, moment, money, several, short
@@ -94,15 +104,22 @@ class LiveTable:
             case BreakerChanged(name=name):
                 self._left_alone.pop(name, None)
             case Warned(message=message):
-                words = f"warning: {self._screen.clean(first_line(message))}"
-                # Broken here, so that a command or a path in it can be copied.
-                warning = Text(fit(words, sys.stderr, below=len("warning: ")), "yellow")
-                if self._kept is None:
-                    self._console.print(warning, soft_wrap=True)
-                else:
-                    self._kept.append(warning)
+                self._print("warning: ", message)
+            case Control(verdict="too_late"):
+                # The sender may not have waited for the verdict.
+                self._print("order: ", describe_event(event, self._view) or "")
             case _:
                 pass
+
+    def _print(self, label: str, message: str) -> None:
+        """Print a line above the table, once no person is being asked."""
+        words = f"{label}{self._screen.clean(first_line(message))}"
+        # Broken here, so that a command or a path in it can be copied.
+        line = Text(fit(words, sys.stderr, below=len(label)), "yellow")
+        if self._kept is None:
+            self._console.print(line, soft_wrap=True)
+        else:
+            self._kept.append(line)
 
     def on_draft(self, number: int, text: str) -> None:
         before = self._draft[1] if self._draft[0] == number else ""

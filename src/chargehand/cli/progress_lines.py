@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from chargehand.cli.screen import Screen
-from chargehand.events import Decided, Event, RunStarted, Warned
+from chargehand.events import Control, Decided, Event, RunStarted, Warned
 from chargehand.trace import RunState
 from chargehand.trace.event_words import describe_event, detail
 from chargehand.trace.number_text import short
@@ -86,8 +86,8 @@ class Lines:
             line = detail(event)
         if line is not None:
             line = self._shorten_repeated(line, event)
-            # Not shortened: a warning, or the reason of a retry, ends with what to do about it.
-            line = line if isinstance(event.body, Warned | Decided) else short(line, LONGEST)
+            # Not shortened: a warning, a verdict or the reason of a retry ends with what to do about it.
+            line = line if isinstance(event.body, Warned | Decided | Control) else short(line, LONGEST)
             line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
             if self._kept is None:
                 self._screen.say(line, below=COLUMN)

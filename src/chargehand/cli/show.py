@@ -69,7 +69,10 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
             # Secrets are removed before a line is broken.
             out.put(fit(out.redactor.text("\n".join(describe_task(detail))), sys.stdout, below=COLUMN))
         return 0
-    report, questions = read_report(runs, run)
+    from chargehand.cli.late_orders import LateOrders
+
+    late = LateOrders()
+    report, questions = read_report(runs, run, late.take)
     if as_plan:
         _show_plan(report, out, as_json=as_json)
     elif as_json:
@@ -77,7 +80,8 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         out.document(report | {"questions": questions_json(questions)} | waiting)
     else:
         # The process of a running run takes its orders at once.
-        _show(report, questions, [] if report["status"] == "running" else _tasks_to_restart(runs, run), out)
+        to_restart = [] if report["status"] == "running" else _tasks_to_restart(runs, run)
+        _show(report, questions, to_restart, late.describe(), out)
     return 0
 
 
@@ -104,7 +108,13 @@ def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
     out.put(to_text(parse(report["plan"]), terminal_columns() if sys.stdout.isatty() else WIDEST))
 
 
-def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Sequence[str], out: Screen) -> None:
+def _show(
+    report: dict[str, Any],
+    questions: Sequence[Question],
+    to_restart: Sequence[str],
+    late: Sequence[str],
+    out: Screen,
+) -> None:
     from chargehand.cli.open_questions import describe_questions
     from chargehand.cli.report_footer import (
         LABEL,
@@ -161,6 +171,8 @@ def _show(report: dict[str, Any], questions: Sequence[Question], to_restart: Seq
         put(label, text, LABEL)
     for label, path in documents(report):
         out.put(f"{label:<{LABEL}}{path}")
+    for line in late:
+        put("order", line, LABEL)
     if to_restart:
         put("order", f"the next resume restarts {', '.join(to_restart)}", LABEL)
     out.put("\n".join(next_lines(commands(report, has_orders=bool(to_restart))[1:], width)))

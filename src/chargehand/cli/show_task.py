@@ -55,6 +55,10 @@ def describe_task(detail: dict[str, Any]) -> Iterator[str]:
         yield ""
         for each in detail["decisions"]:
             yield from _label_lines("decided", _describe_decision(each))
+    if detail["orders"]:
+        yield ""
+        for each in detail["orders"]:
+            yield from _label_lines("order", _describe_order(each))
     if (outcome := detail["outcome"]) is not None:
         yield ""
         yield from _describe_outcome(outcome)
@@ -74,6 +78,13 @@ def _describe_decision(decided: dict[str, Any]) -> str:
     value = cast("dict[str, Any]", decided["value"]) if isinstance(decided["value"], dict) else {}
     what = f" ({str(value['kind']).replace('_', ' ')})" if "kind" in value else ""
     return f"{decided['decision']}{what}: {value.get('instruction') or decided['reason']}"
+
+
+def _describe_order(ordered: dict[str, Any]) -> str:
+    words = f' "{ordered["text"]}"' if ordered["text"] else ""
+    name = "words for the worker" if ordered["order"] == "tell" else ordered["order"]
+    reason = f": {ordered['reason']}" if ordered["reason"] else ""
+    return f"{name}{words}, {ordered['verdict'].replace('_', ' ')}{reason}"
 
 
 def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, str], list[int]]) -> Iterator[str]:

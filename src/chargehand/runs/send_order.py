@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # How long a sender waits for the owner's verdict. The owner looks for orders twice a second.
 VERDICT_WAIT_S = 3.0
 _LOOK_AGAIN_S = 0.05
-_SLOW = "it has not taken it yet"
 
 
 class SentOrder(Value):
@@ -49,9 +48,16 @@ async def send_order(source: RunSource, run: str, order: Order, wait_s: float = 
     if owner is not None and (control := await _wait_for_verdict(source, run, order, wait_s)) is not None:
         return sent.model_copy(update={"verdict": control.verdict, "reason": control.reason or ""})
     if source.owner(run) is not None:
-        waits = f"the worker of {order.task} gets it before its next model call" if order.order == "tell" else _SLOW
-        return sent.model_copy(update={"reason": f"Sent to {owner}: {waits}. See: chargehand show {run}"})
+        return sent.model_copy(update={"reason": _when_sent(run, order, owner)})
     return sent.model_copy(update={"reason": f"No process runs {run}: it takes effect with: chargehand resume {run}"})
+
+
+def _when_sent(run: str, order: Order, owner: str | None) -> str:
+    """When an order without a verdict takes effect."""
+    if order.order == "tell":
+        when = f"The worker of {order.task} gets it before its next model call. If it makes none, it is too late"
+        return f"Sent. {when}. To see which: chargehand show {run} {order.task}"
+    return f"Sent, but not taken yet by {owner}, which runs {run}. To see whether it was: chargehand show {run}"
 
 
 def _judge(run: str, state: Replay, order: Order) -> Judgement:
@@ -59,7 +65,7 @@ def _judge(run: str, state: Replay, order: Order) -> Judgement:
     match order.order:
         case "restart":
             return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
-        case "pause" if state.status in FINISHED:
+        case "pause" if state.status in (*FINISHED, "cancelled"):
             return Judgement("too_late", f"{run} has ended ({state.status}): there is nothing to pause.")
         case _ if state.status in FINISHED:
             remedy = f"To run a task again: chargehand steer {run} TASK --restart"

@@ -103,6 +103,8 @@ def _describe(event: Event, view: RunState) -> str | None:
             return f"ended: {status}"
         case Control(order=order, verdict="accepted"):
             return _describe_order(order, event)
+        case Control(order="tell", verdict="too_late", reason=reason):
+            return f"the words for {task} came too late: {reason}"
         case Control(order=order, verdict=verdict, reason=reason):
             return f"the order {order}{f' for {task}' if task else ''} is {verdict.replace('_', ' ')}: {reason}"
         case (

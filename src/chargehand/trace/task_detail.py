@@ -9,6 +9,7 @@ from typing import Any
 from chargehand.events import (
     AttemptEnded,
     AttemptStarted,
+    Control,
     Decided,
     Event,
     ModelCalled,
@@ -40,6 +41,7 @@ class _Detail:
         self._attempts: dict[int, Data] = {}
         self._calls: dict[str, Data] = {}
         self._decisions: list[Data] = []
+        self._orders: list[Data] = []
         self._outcome: Data | None = None
 
     def take(self, event: Event) -> None:
@@ -67,6 +69,10 @@ class _Detail:
             case Decided(decision=decision, reason=reason, value=value):
                 decided = {"at": event.at, "decision": decision, "reason": reason, "value": value}
                 self._decisions.append({**decided, "seq": event.seq, "attempt": event.attempt})
+            case Control(order=order, verdict=verdict, reason=reason, value=value):
+                text = (value or {}).get("text") or ""
+                ordered = {"at": event.at, "order": order, "text": text, "verdict": verdict, "reason": reason or ""}
+                self._orders.append({**ordered, "seq": event.seq})
             case TaskEnded(outcome=outcome):
                 self._outcome = outcome
             case _:
@@ -96,6 +102,7 @@ class _Detail:
             "success_criterion": self._task.success_criterion,
             "attempts": list(self._attempts.values()),
             "decisions": self._decisions,
+            "orders": self._orders,
             "outcome": self._outcome,
         }
 
