@@ -44,7 +44,7 @@ def test_a_tier_without_its_key_is_refused_before_a_run_is_made(tmp_path: Path) 
     [
         ("genral", None, "'general'"),
         ("no/such/folder", None, "no/such/folder"),
-        (None, "nope:x", "The model is 'nope:x', but there is no provider 'nope'. There is: "),
+        (None, "nope:x", "The model is 'nope:x', but there is no provider 'nope'. There are: "),
         (None, "gpt", "write 'provider:name'"),
         (Team([Worker("w", "Works", model="nope:x")]), None, "The model of the worker w is 'nope:x'"),
     ],
