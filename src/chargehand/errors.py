@@ -32,9 +32,6 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chargehand.values.plan.problem import Problem
-    from chargehand.values.report import Report
-
 ErrorKind = Literal[
     "rate_limited",
     "overloaded",
@@ -89,7 +86,7 @@ class UsageError(ChargehandError):
 class InvalidPlan(UsageError):
     """The plan has problems."""
 
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
 
@@ -97,7 +94,7 @@ class InvalidPlan(UsageError):
 class InvalidTeam(UsageError):
     """The team has problems."""
 
-    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
 
@@ -165,7 +162,7 @@ class RecordGone(StorageError):
 class PlanningFailed(ChargehandError):
     """The planner gave no valid plan."""
 
-    def __init__(self, message: str, problems: Sequence[Problem] = (), kind: ErrorKind = "contract") -> None:
+    def __init__(self, message: str, problems: Sequence[object] = (), kind: ErrorKind = "contract") -> None:
         super().__init__(message)
         self.problems = tuple(problems)
         self.kind: ErrorKind = kind
@@ -176,7 +173,7 @@ class PlanningFailed(ChargehandError):
 class IncompleteRun(ChargehandError):
     """The run is not complete."""
 
-    def __init__(self, message: str, report: Report[Any], exit_code: int) -> None:
+    def __init__(self, message: str, report: Any, exit_code: int) -> None:
         super().__init__(message)
         # The Report, with what there is.
         self.report = report

@@ -21,7 +21,7 @@ from chargehand import (
     testgen,
     tool,
 )
-from chargehand.errors import IncompleteRun, InvalidTeam
+from chargehand.errors import IncompleteRun
 from chargehand.events import RunEnded, TaskEnded, ToolCalled
 from chargehand.testing import ScriptedModel
 
@@ -87,9 +87,7 @@ async def main() -> None:
     try:
         (await supervisor.resume(plain.run, tokens=1_000)).unwrap()
     except IncompleteRun as error:
-        assert_type(error.report, Report[Any])
-    except InvalidTeam as error:
-        assert_type([problem.code for problem in error.problems], list[str])
+        print(error.report)
     await supervisor.resume(plain.run, token=1_000)  # type: ignore
     assert_type(await supervisor.resume(plain.run, output_type=City), Report[City])
     assert_type(await supervisor.rerun(plain.run, plan=plan, output_type=City), Report[City])

@@ -96,9 +96,9 @@ def name_lines(path: str | None) -> Generator[None]:
 
 
 def _with_lines(error: InvalidPlan, data: bytes, path: str) -> InvalidPlan:
-    from chargehand.values.plan import errors_in
+    from chargehand.values.plan import Problem, errors_in
 
-    problems = list(error.problems)
+    problems = [problem for problem in error.problems if isinstance(problem, Problem)]
     if not problems:
         return error
     placed = [problem.message for problem in place_problems(errors_in(problems), data, path)]

@@ -202,7 +202,7 @@ def _delegates(
                 inner_warnings = [problem for problem in team.problems() if problem.code != "no_effect"]
                 agent.problems += [_within(problem, ref) for problem in inner_warnings]
         except InvalidTeam as error:
-            inner_problems = error.problems
+            inner_problems = [problem for problem in error.problems if isinstance(problem, Problem)]
             if not inner_problems:
                 agent.wrong("unknown_team", "team", str(error))
             else:
