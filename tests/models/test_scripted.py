@@ -141,6 +141,7 @@ def test_a_file_is_read_once_and_answers(tmp_path: Path) -> None:
     script = tmp_path / "s.json"
     script.write_text(json.dumps({"replies": [{"reply": {"text": "from file"}}]}))
     assert _ask(ScriptedModel.load(script)).text == "from file"
+    assert _ask(ScriptedModel.load(str(script))).text == "from file"
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,12 @@ def test_an_edited_plan_does_again_what_it_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("different", "says_so"),
-    [({}, "--at"), ({"at": "t9"}, "t1, t2, t3, t4"), ({"at": "t2/1/t1"}, "--at t2"), ({"at": "t2.s.p1"}, "--at t2")],
+    [
+        ({}, "`at`"),
+        ({"at": "t9"}, "t1, t2, t3, t4"),
+        ({"at": "t2/1/t1"}, "begin at t2"),
+        ({"at": "t2.s.p1"}, "begin at t2"),
+    ],
 )
 def test_what_cannot_be_forked_is_refused_before_anything_is_recorded(
     tmp_path: Path, different: dict[str, Any], says_so: str

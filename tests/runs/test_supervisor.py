@@ -76,6 +76,11 @@ def test_errors_of_python_speak_of_its_arguments(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             door.run_sync(**options)
         assert "--" not in str(caught.value)
+    door.run_sync(plan=PLAN)
+    for at in (None, "nowhere"):
+        with pytest.raises(UsageError) as caught:
+            asyncio.run(door.fork("last", at=at))
+        assert "--" not in str(caught.value)
 
 
 def test_a_tool_whose_file_changed_is_another_call(tmp_path: Path) -> None:

@@ -93,10 +93,10 @@ class ScriptedModel:
         self.calls: list[tuple[ModelCall, Attribution]] = []
 
     @classmethod
-    def load(cls, path: Path) -> ScriptedModel:
+    def load(cls, path: str | Path) -> ScriptedModel:
         """The model of a script file; UsageError says what is wrong with the file."""
         try:
-            text = path.read_bytes()
+            text = Path(path).read_bytes()
             if not text.strip():
                 raise UsageError(f"The script {path} is empty. It should be {_SHAPE}.")
             data: Any = from_json(text)

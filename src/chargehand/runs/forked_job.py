@@ -36,8 +36,8 @@ class Different(NamedTuple):
         """Raise UsageError when it would be the same run again."""
         if self == (None, None, None):
             raise UsageError(
-                "Nothing would differ: name the task to do again with all that rests on it (--at), another model "
-                "(--model) or another plan (--plan)."
+                "Nothing would differ: name the task to do again with all that rests on it (`at`), another `model` or "
+                "another `plan`."
             )
 
 
@@ -88,9 +88,9 @@ def _tasks_changed(before: Plan, plan: Plan) -> set[str]:
 def _unknown_task(run: str, task: str, plan: Plan) -> str:
     ids = [each.id for each in plan.tasks]
     if not ids:
-        return f"{run} has no plan yet, so there is no task {task} to begin at. Fork it with --model or --plan."
+        return f"{run} has no plan yet, so there is no task {task} to begin at. Fork it with another model or plan."
     if (root := root_task(task)) in ids:
-        return f"{task} is within the task {root}, and a fork begins with a whole task: --at {root}."
+        return f"{task} is within the task {root}, and a fork begins with a whole task: begin at {root}."
     more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
     return f"The plan has no task {task!r}. Its tasks are {', '.join(ids[:_MOST_NAMED])}{more}."
 

@@ -220,7 +220,7 @@ class Supervisor(RunLife):
         job = job._replace(warnings=(*self.warnings, *notes, *missing))
         if settings.engine == "temporal":
             if single or stdin is not None or output_type is not None:
-                raise UsageError("A run on Temporal takes no --single, no material on stdin and no type in Python.")
+                raise UsageError("A run on Temporal takes no `single`, no material on stdin and no type in Python.")
             return await self._run_on_temporal(job, record, on_event)
         async with (
             self.shared_models.use_checked(settings, team, asked.budget, given) as models,
