@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from chargehand.apps.testgen import sandbox_command as walls
 from chargehand.apps.testgen import verify as verify_file
 from chargehand.apps.testgen.assemble import assemble, without
 from chargehand.apps.testgen.in_sandbox.argument_values import PLAIN
-from chargehand.apps.testgen.sandbox import CommandResult, room
+from chargehand.apps.testgen.sandbox import CommandResult, Room, room
 from chargehand.apps.testgen.verify import Verified, verify
 from tests.apps.testgen.rooms import means, project, written
 
@@ -117,6 +118,38 @@ def test_what_goes_wrong_is_a_suspected_bug_with_its_input(
     monkeypatch.setattr("chargehand.apps.testgen.ghostwrite.EXAMPLES_S", 2)
     _, _, bugs = made(tmp_path, code, "f")
     assert message in " ".join(bugs)
+
+
+ENDLESS = """
+def f(n{type}):
+    while True:
+        try:
+            n += 1
+        except BaseException:
+            n = 0
+"""
+
+
+@pytest.mark.parametrize(("type", "is_bug"), [(": int", True), ("", False)])
+def test_a_call_that_does_not_end_is_ended_and_repeated_once(
+    tmp_path: Path, type: str, is_bug: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its command is given. It is not a bug if the type of its argument is not known."""
+    ends: list[list[str | None]] = []
+    run = Room.run
+
+    async def recorded(self: Room, *args: Any, **more: Any) -> list[CommandResult]:
+        ended = await run(self, *args, **more)
+        ends.append([each.stopped for each in ended])
+        return ended
+
+    monkeypatch.setattr(Room, "run", recorded)
+    found = written(project(tmp_path, {"pyproject.toml": "", "unit.py": ENDLESS.format(type=type)}), "unit.f")
+    assert "did not end within" in found.why
+    assert ends == ([["call"], ["call"]] if is_bug else [[None] * 4])
+    assert len(found.findings) == is_bug
+    shown = [str(each.suggestion) for each in found.findings]
+    assert all("\nReproduce: python -c 'import unit as _m; print(_m.f(" in each for each in shown)
 
 
 @pytest.mark.parametrize(("want", "is_bug"), [("Point(x='a')", False), ("Point(x='b')", True), ("Line(x=a)", True)])

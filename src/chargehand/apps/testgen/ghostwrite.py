@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from chargehand.apps.testgen.example_tests import choose_examples, snake, write_examples
 from chargehand.apps.testgen.in_sandbox.argument_values import MODULES, SUBJECT
+from chargehand.apps.testgen.in_sandbox.mutants import LONGEST_TRIAL_S
 from chargehand.apps.testgen.sandbox import CommandResult, Room, SandboxLimits, Step
 from chargehand.apps.testgen.sandbox_command import ABROAD, start_program
 from chargehand.values.base import JSON, Value
@@ -40,6 +41,9 @@ _SETTINGS = (
 
 # Names that a test file also uses: a module with one of these names is imported under another name.
 _TEST_TOOLS = frozenset({"pytest", "given", "st", "settings", "HealthCheck", "typing", "collections"})
+
+# What a program notes before the first call.
+_IMPORT = "import "
 
 Note = Mapping[str, Any]
 
@@ -88,11 +92,15 @@ async def ghostwrite(room: Room, job: GhostwriteJob, paths: Sequence[str]) -> Wr
     ended = await room.run(steps, {"job.json": json.dumps(order)}, SandboxLimits(), paths, go_on=False)
     written = judge_notes(job, ended)
     crashes = crash_candidates(ended)
-    if not crashes:
+    cut = next((call for run in ended[: len(SEEDS)] if (call := _cut_call(run, notes_of(run)))), None)
+    if not crashes and cut is None:
         return written
-    again = json.dumps({**order, "reproduce": list(crashes)})
+    calls = [*crashes, *([cut] if cut and not cut.startswith(_IMPORT) else [])]
+    again = json.dumps({**order, "reproduce": list(dict.fromkeys(calls))})
     (repeated,) = await room.run([step("reproduce", third, EXAMPLES_S)], {"job.json": again}, SandboxLimits(), paths)
-    return replace(written, findings=(*written.findings, *_crashes(job, crashes, notes_of(repeated))))
+    notes = notes_of(repeated)
+    found = (*_cut_short(job, repeated, notes), *written.findings, *_crashes(job, crashes, notes))
+    return replace(written, findings=found)
 
 
 def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
@@ -102,12 +110,12 @@ def judge_notes(job: GhostwriteJob, runs: Sequence[CommandResult]) -> Written:
         return Written("", f"import failed: {failed[0]}", ())
     # On another machine this test would reach the same things, or depend on the machine.
     if reached := [note["reaches"] for notes in reported for note in notes if "reaches" in note]:
-        return Written("", f"it was seen to reach {reached[0]}", tuple(_cut_short(job, runs[0], reported[0])))
+        return Written("", f"it was seen to reach {reached[0]}", ())
     *tries, changed = reported if len(reported) == len(SEEDS) + 1 else [*reported, []]
-    cut = [finding for run, notes in zip(runs, tries, strict=False) for finding in _cut_short(job, run, notes)][:1]
-    findings = [*cut, *_promises(job, tries), *_round_trips(job, changed)]
+    findings = [*_promises(job, tries), *_round_trips(job, changed)]
     if not all(_has_ended(notes) for notes in tries):
-        return Written("", cut[0].message if cut else "it ended the program that called it", tuple(findings))
+        cut = [how for run, notes in zip(runs, tries, strict=False) if (how := _how_cut(run, notes))]
+        return Written("", cut[0] if cut else "it ended the program that called it", tuple(findings))
     stable = [note for note in tries[0] if ("gives" in note or "raises" in note) and all(note in n for n in tries[1:])]
     mutants = [note for note in changed if "mutant" in note]
     parts = [_examples(job, choose_examples(stable, mutants)), *_properties(job, changed)]
@@ -164,19 +172,36 @@ def _command(code: str) -> str:
     return f"python -c {shlex.quote(code)}"
 
 
-def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) -> list[Finding]:
-    """The call during which a limit was broken or the interpreter died."""
-    tried = [note["trying"] for note in notes if "trying" in note]
-    if not tried or (ended.stopped is None and _has_ended(notes)):
-        return []
+def _cut_call(ended: CommandResult, notes: Sequence[Note]) -> str | None:
+    """The call, or the import, during which a limit was broken or the interpreter died."""
+    tried = [str(note["trying"]) for note in notes if "trying" in note]
+    return None if not tried or (ended.stopped is None and _has_ended(notes)) else tried[-1]
+
+
+def _how_cut(ended: CommandResult, notes: Sequence[Note]) -> str:
+    """A sentence about that call; empty if there is none."""
+    call = _cut_call(ended, notes)
+    if call is None:
+        return ""
     how = {
         "time": "did not end in time",
+        "call": f"did not end within {LONGEST_TRIAL_S} s of processor time",
         "memory": "used more memory than it may",
         "processes": "started more processes than it may",
         "output": "printed more than it may",
         None: f"ended Python itself (code {ended.code})",
     }[ended.stopped]
-    return [suspected_bug(job, f"{tried[-1]} {how}.", _ERROR, "Bound what one call may take, or reject such input.")]
+    return f"{call.replace(f'{SUBJECT}.', '')} {how}."
+
+
+def _cut_short(job: GhostwriteJob, ended: CommandResult, notes: Sequence[Note]) -> list[Finding]:
+    """A bug if it happened when the call was repeated in a fresh process."""
+    call = _cut_call(ended, notes)
+    if call is None:
+        return []
+    shown = _command(call) if call.startswith(_IMPORT) else reproduction(job, call)
+    advice = f"Bound what one call may take, or reject such input.\nReproduce: {shown}"
+    return [suspected_bug(job, _how_cut(ended, notes), _ERROR, advice)]
 
 
 def _promises(job: GhostwriteJob, tries: Sequence[Sequence[Note]]) -> list[Finding]:

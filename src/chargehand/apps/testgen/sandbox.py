@@ -36,7 +36,7 @@ from chargehand.record.private_files import private_folder
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-Stopped: TypeAlias = Literal["time", "memory", "processes", "output"]
+Stopped: TypeAlias = Literal["time", "call", "memory", "processes", "output"]
 
 INSTALL = "pip install 'chargehand[testgen]'"
 MEGABYTE = 1 << 20

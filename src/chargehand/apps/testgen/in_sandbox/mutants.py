@@ -20,6 +20,8 @@ from typing import Any
 HANDFUL, MANY = 12, 36
 # The time limit of one call of a mutant: an inverted condition may make it endless.
 LONGEST_CALL_S = 1.0
+# The processor time of one call of the function itself. A call that takes longer ends the process.
+LONGEST_TRIAL_S = 5
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -134,6 +136,17 @@ def time_limit(seconds: float) -> Generator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def processor_limit(seconds: float) -> Generator[None]:
+    """End the process by SIGPROF when the block has used so much processor time: no code can catch or delay that."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def literals(module: ModuleType, name: str, line: int) -> tuple[list[str], list[int]]:

@@ -28,6 +28,8 @@ HEAD, TAIL = 48_000, 16_000
 LONGEST_RESULT = 8_000_000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 SPARE_PROCESSES = 16
+# How a process ends at a limit of processor time: that of the command, and that which a program sets for one call.
+SIGNALS = {-signal.SIGXCPU: "time", -signal.SIGPROF: "call"}
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # Whether this process is the first of a namespace of its own. It is looked up, never passed in: only in that case all
 # other processes were started by the commands.
@@ -213,6 +215,7 @@ def run(step: dict[str, Any], order: dict[str, Any], scratch: Path) -> dict[str,
     waiting = Waiting()
     stopped, out, err = watch(process, limits, waiting)
     clear_out(process)
+    stopped = stopped or SIGNALS.get(process.returncode)
     return {
         "code": None if stopped else process.returncode,
         "stopped": stopped,

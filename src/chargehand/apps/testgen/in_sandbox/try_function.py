@@ -26,7 +26,18 @@ from .docstring_calls import calls_in_docstring, promises
 from .error_origin import is_accident
 from .hypothesis_properties import try_properties
 from .machine_access import Reached
-from .mutants import LONGEST_CALL_S, MANY, CallTooLong, Mutant, in_place, literals, make_mutants, time_limit
+from .mutants import (
+    LONGEST_CALL_S,
+    LONGEST_TRIAL_S,
+    MANY,
+    CallTooLong,
+    Mutant,
+    in_place,
+    literals,
+    make_mutants,
+    processor_limit,
+    time_limit,
+)
 from .notes import Notes, describe_error
 from .shifted_clock import shift
 from .type_hints import parameter_types
@@ -35,6 +46,8 @@ from .value_source import approximate, source_of
 MOST_TRIED = 32
 MOST_ITEMS = 20
 MUTANTS_S = 12
+# After this many calls that do not end, no more are made to find out which arguments a function takes.
+MOST_ENDLESS = 3
 LONGEST_VALUE = 400
 # The copy of the project; the folder around it has HOME and TMP.
 HERE = Path.cwd()
@@ -64,7 +77,7 @@ def examples(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Rea
     promises(function, module, notes)
     for call, shown in calls_to_try(job, module, notes):
         notes.add(trying=call)
-        with reached.listening():
+        with reached.listening(), processor_limit(LONGEST_TRIAL_S):
             notes.add(**try_call(call, job["raises"], module), **({"shown": True} if shown else {}))
 
 
@@ -113,7 +126,8 @@ def reproduce(job: dict[str, Any], module: ModuleType, notes: Notes) -> None:
             continue
         node.keywords = [each for each in node.keywords if each.arg is None or each.arg in needed]
         notes.add(trying=ast.unparse(node))
-        notes.add(of=call, **try_call(ast.unparse(node), job["raises"], module))
+        with processor_limit(LONGEST_TRIAL_S):
+            notes.add(of=call, **try_call(ast.unparse(node), job["raises"], module))
 
 
 def needed_parameters(function: Any) -> list[str]:
@@ -188,13 +202,17 @@ def given_types(call: str, space: dict[str, Any]) -> set[type] | None:
 
 def calls_of(job: dict[str, Any], module: ModuleType) -> list[str]:
     owner, _, name = job["name"].rpartition(".")
+    endless: list[str] = []
 
     def works(call: str) -> bool:
         """Whether a call goes well enough to say that its arguments are of the right kind."""
+        if len(endless) >= MOST_ENDLESS:
+            raise NoValues(f"{endless[0].removeprefix(f'{SUBJECT}.')} did not end within {LONGEST_CALL_S:g} s")
         try:
             with time_limit(LONGEST_CALL_S):
                 note = try_call(call, job["raises"], module)
         except CallTooLong:
+            endless.append(call)
             return False
         return "gives" in note or "unstable" in note
 
