@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,18 @@ def test_a_command_to_copy_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> Non
     assert fit("See: chargehand show r1", Terminal()) == "See: chargehand show r1"
     install = "pip install 'chargehand[a,b]'"
     assert fit(f"extras:\n{' ' * 9}{install}", Terminal()) == f"extras:\n {install}", "less indented, it fits"
+
+
+def test_a_block_of_commands_in_an_answer_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words around it are."""
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+    command = f"cd project && python -c 'print({'1 + ' * 20}1)'"
+    Screen(Redactor()).answer(f"- {'word ' * 12}\n\n```sh\n{command}\n```\n\n## After\n")
+    lines = shown.getvalue().splitlines()
+    assert command in lines
+    assert "After" in lines[-1]
+    assert all(len(line) < 60 for line in lines if line != command)
 
 
 def test_a_file_is_a_link_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

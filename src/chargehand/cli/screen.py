@@ -27,6 +27,10 @@ _WHOLE = lazy_regex(r"`[^`]+`|(?<=: )(?:chargehand [a-z]|pip install ).*")
 _JOINED = "\0"
 
 
+# A block of commands in Markdown; the group is its text.
+_SHELL_BLOCK = lazy_regex(r"(?ms)^```sh\n(.*?)\n```$\n?")
+
+
 class Screen(NamedTuple):
     """stdout and stderr of a command. `verbose` and `quiet` are its flags -v and -q."""
 
@@ -149,9 +153,14 @@ def _render(redacted: str) -> None:
     from rich.markdown import Markdown
 
     terminal = console(stderr=False)
-    # The address of a link is printed next to its words, because a terminal would hide it.
-    shown = Markdown(show_controls(redacted), hyperlinks=False, code_theme="ansi_light")
-    terminal.print(shown, width=min(terminal.width, WIDEST))
+    for at, part in enumerate(_SHELL_BLOCK.split(show_controls(redacted))):
+        if at % 2:
+            # Commands will be copied: rich would break them.
+            write_painted(f"\n{part}\n")
+        elif part.strip():
+            # The address of a link is printed next to its words, because a terminal would hide it.
+            shown = Markdown(part, hyperlinks=False, code_theme="ansi_light")
+            terminal.print(shown, width=min(terminal.width, WIDEST))
 
 
 def write(text: str) -> None:

@@ -52,6 +52,6 @@ def testgen(path: str, folder: Path | None, model: str | None, unsafe_run: bool,
         out.say("What was verified by then was written:" if generated.files else "No file was written.")
         for file in generated.files.values():
             out.say(f"  {file}")
-        out.say("`resume` finishes the run and writes the others.")
+        out.say(f"`resume` finishes the run and writes the {'other files' if generated.files else 'files'}.")
     deliver(generated.report, out, as_json=as_json, as_data=False, output=None)
     return code

@@ -109,7 +109,7 @@ def test_hostile_code_is_contained(shell: Shell, tmp_path: Path) -> None:
     assert "trap.honest(1) == 2" in text
     assert "forks(1) started more processes than it may" in done.out
     assert "allocates(1) raises MemoryError" in done.out or "allocates(n=0) raises MemoryError" in done.out
-    assert "Reproduce: `python -c" in done.out
+    assert "\n```sh\ncd " in done.out
     assert "prints(1) printed more than it may" in done.out
     assert "`trap.writes`: it was seen to reach files: ~/planted" in done.out
 

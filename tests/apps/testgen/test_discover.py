@@ -198,6 +198,14 @@ def test_what_cannot_be_tested_is_listed_with_why(tmp_path: Path) -> None:
     assert any("clashes with" in text and "both are imported as good" in text for text in why.values())
 
 
+def test_a_conftest_is_not_counted_as_a_test_file(tmp_path: Path) -> None:
+    """It is read, because fixtures call functions too."""
+    files = {"shop.py": CODE, "tests/test_shop.py": "", "tests/conftest.py": "import shop\nshop.one()\n"}
+    found = read_project(project(tmp_path, {"pyproject.toml": "", **files}))
+    assert "shop.one" not in untested(found)
+    assert gather(found).source == "imports and calls in 1 test file"
+
+
 def test_files_that_are_not_utf8_are_listed(tmp_path: Path) -> None:
     """A file in another encoding without saying so is not read as code."""
     root = project(tmp_path, {"pyproject.toml": "", "good.py": "def f(): return 1\n"})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from chargehand.apps.testgen.generators import source_of
+from chargehand.trace.number_text import several
 from chargehand.values.outcome import Finding, Outcome
 from chargehand.values.report import Report
 
@@ -22,7 +24,7 @@ def answer(report: Report, written: Mapping[str, Path], *, brief: bool = False) 
     """`written` says where each file was written. `brief`: suspected bugs are listed outside the answer."""
     parts = [
         _written_part(report, written),
-        "" if brief else _bugs(report.findings),
+        "" if brief else _bugs(report.findings, _where(report)),
         _coverage(report.outcomes),
         _left_out(report.outcomes),
     ]
@@ -39,9 +41,12 @@ def _written_part(report: Report, written: Mapping[str, Path]) -> str:
     made = _made_files(report)
     if not made:
         return "# No tests were written"
-    lines = [f"- `{written[each['file']]}`: {each['tests']} tests of `{each['module']}`{_worth(each)}" for each in made]
+    lines = [
+        f"- `{written[each['file']]}`: {several(each['tests'], 'test')} of `{each['module']}`{_worth(each)}"
+        for each in made
+    ]
     count = sum(each["tests"] for each in made)
-    head = f"# {count} tests in {len(made)} file{'s' if len(made) > 1 else ''}, each run three times"
+    head = f"# {several(count, 'test')} in {several(len(made), 'file')}, each run three times"
     needs = [root or "." for root in _last(report.outcomes).get("needs", ())]
     path = f"\n\nThey import from `{'`, `'.join(needs)}` of the project: install it, or run them with it in PYTHONPATH."
     settings = _last(report.outcomes).get("settings")
@@ -55,19 +60,32 @@ def _worth(made: dict[str, Any]) -> str:
     return f", which notice {told} of {tried} small changes to the code" if tried else ""
 
 
-def _bugs(findings: Sequence[Finding]) -> str:
+def _where(report: Report) -> str:
+    """The beginning of a command that runs in the project and finds its modules; empty if nothing is needed."""
+    contexts = [task.context for task in report.plan.tasks if task.worker == "surveyor"] if report.plan else []
+    if not contexts:
+        return ""
+    root, roots = Path(contexts[0]["root"]), [path for path in contexts[0]["options"]["paths"] if path not in ("", ".")]
+    path = f"PYTHONPATH={shlex.quote(':'.join(roots))} " if roots else ""
+    if root == Path.cwd():
+        return path
+    inside = root.is_relative_to(Path.cwd())
+    return f"cd {shlex.quote(str(root.relative_to(Path.cwd()) if inside else root))} && {path}"
+
+
+def _bugs(findings: Sequence[Finding], where: str) -> str:
     if not findings:
         return ""
     ordered = sorted(findings, key=lambda each: (-(each.confidence or 0), each.path or "", each.line or 0))
-    lines = [_bug(each) for each in ordered]
+    lines = [_bug(each, where) for each in ordered]
     return "## Suspected bugs\n\n" + _limit_list(lines)
 
 
-def _bug(finding: Finding) -> str:
-    """One line, and the command that reproduces it, if there is one."""
+def _bug(finding: Finding, where: str) -> str:
+    """One line, and below it the command that reproduces it, if there is one, as a block that is not wrapped."""
     line = f"- `{finding.path}:{finding.line}`: {finding.message} (confidence {finding.confidence})"
     _, mark, shown = (finding.suggestion or "").partition("\nReproduce: ")
-    return f"{line}\n  Reproduce: `{shown}`" if mark else line
+    return f"{line}. Reproduce it:\n\n```sh\n{where}{shown}\n```\n" if mark else line
 
 
 def _coverage(outcomes: Sequence[Outcome]) -> str:

@@ -164,7 +164,8 @@ class TestgenApp:
             return report
         writer = FileWriter(Path(self.options.folder), self.options.taken)
         written = {name: writer.find(name, text) for name, text in files_of(report).items()}
-        return report.model_copy(update={"answer": answer(report, written, brief=brief)})
+        notes = _own_notes(report)
+        return report.model_copy(update={"answer": answer(report, written, brief=brief), "notes": notes})
 
 
 def _write_verified(event: Event, writer: FileWriter) -> None:
@@ -185,8 +186,13 @@ def _write_all(report: Report, writer: FileWriter) -> Generated:
             writer.take_back(name)
         for name, text in files.items():
             writer.write(name, text)
-        report = report.model_copy(update={"answer": answer(report, writer.written)})
+        report = report.model_copy(update={"answer": answer(report, writer.written), "notes": _own_notes(report)})
     return Generated(report, dict(writer.written))
+
+
+def _own_notes(report: Report) -> tuple[str, ...]:
+    """The notes without one about a missing model: code writes this answer."""
+    return tuple(note for note in report.notes if not note.startswith("No model "))
 
 
 async def _try_settings(found: Survey, means: Means, place: SuitePlace) -> SuitePlace:

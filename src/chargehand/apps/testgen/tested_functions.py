@@ -15,6 +15,7 @@ from xml.etree import ElementTree as Xml
 
 from chargehand.apps.testgen.names import Exports, dotted_name, imports
 from chargehand.apps.testgen.project import Project, Skip, parse
+from chargehand.trace.number_text import several
 
 # Path relative to the root -> lines that tests have run.
 Lines: TypeAlias = Mapping[str, frozenset[int]]
@@ -59,7 +60,8 @@ def gather(project: Project) -> KnownTests:
         used |= names
         for name in names:
             attributes.setdefault(name, set()).update(touched)
-    calls = f"imports and calls in {len(project.tests)} test files"
+    files = sum(Path(path).name != "conftest.py" for path in project.tests)
+    calls = f"imports and calls in {several(files, 'test file')}"
     by_class = {name: frozenset(touched) for name, touched in attributes.items()}
     return KnownTests("; ".join((source or calls, *passed_over)), lines, frozenset(used), by_class)
 

@@ -19,6 +19,7 @@ from chargehand.apps.testgen.safety import Reach
 from chargehand.apps.testgen.tested_functions import gather
 from chargehand.apps.testgen.writing import default_folder
 from chargehand.process.namespaces import Means
+from chargehand.trace.number_text import several
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, SynthesisSpec, Task
 
@@ -101,7 +102,8 @@ def make_testgen_plan(found: Survey, means: Means, *, model: bool, place: SuiteP
     options |= {"place": where, "skipped": [_skip_to_json(skip) for skip in _all_skipped(found, model)]}
     looked_at = {"root": str(project.root), "files": [*wanted, *project.tests]}
     last = _coverage(files, looked_at | _FRESH | {"options": options})
-    goal = f"Write tests for {len(found.targets)} functions of {project.root.name} that have none"
+    some = several(len(found.targets), "function")
+    goal = f"Write tests for {some} of {project.root.name} that {'has' if len(found.targets) == 1 else 'have'} none"
     # The last task depends on all others. Its result is selected: code words the answer better than a model.
     return Plan(goal=goal, tasks=(*tasks, last), synthesis=SynthesisSpec(mode="select"), team="testgen")
 
