@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from chargehand.team.routes import RouteExample, RouteRule
-from chargehand.team.team import Example, Scrutiny, Team
+from chargehand.team.team import Team
 from chargehand.team.team_folder import folder_of, load, shipped_teams
+from chargehand.team.team_sections import Example, Scrutiny
 from chargehand.team.team_tools import stored_tools
 from chargehand.team.worker import Worker
 

@@ -13,7 +13,7 @@ from pydantic_core import ValidationError, from_json
 from chargehand.errors import InvalidPlan
 from chargehand.team.read_team_file import contents
 from chargehand.team.routes import RouteExample
-from chargehand.team.team import Example
+from chargehand.team.team_sections import Example
 from chargehand.text.plan_json import parse
 from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.plain_class import plain_class

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from chargehand.errors import InvalidTeam
 from chargehand.settings import Limits, ModelSettings
 from chargehand.team.problems import team_problems
 from chargehand.team.routes import RouteExample, RouteRule
+from chargehand.team.team_sections import MOST_DEPTH, Example, Mode, Scrutiny
 from chargehand.team.worker import AnyTool, Worker, find_tool
 from chargehand.tools import BUILTIN, Tool
-from chargehand.values.base import JSON, Field, Value
+from chargehand.values.base import JSON, Value
 from chargehand.values.budget import Budget
 from chargehand.values.plan import (
     TIERS,
     UNASSIGNED,
     FactoryLimits,
-    Plan,
     Problem,
     SynthesisSpec,
     Task,
@@ -27,33 +27,6 @@ from chargehand.values.plan import (
     errors_in,
 )
 from chargehand.values.recovery_policy import Policy
-
-# plan: a planner decomposes the request. route: a router passes it to a worker as it is.
-Mode = Literal["plan", "route"]
-# How deep delegates nest.
-MOST_DEPTH = 3
-
-
-class Example(Value):
-    """A request and a good plan for it, shown to the planner."""
-
-    request: str = Field(min_length=1)
-    plan: Plan
-
-    def to_json(self) -> dict[str, JSON]:
-        return {"request": self.request, "plan": self.plan.to_json()}
-
-
-class Scrutiny(Value):
-    """How closely results are reviewed before they become the answer: the rest of team.toml's [synthesis]."""
-
-    # A reviewer accepts the draft or sends it back, as with `--critic`, at most `rounds` times.
-    critic: bool = False
-    rounds: int = Field(default=1, ge=1, le=5)
-    # Every finding is rated on its own by a scorer.
-    rate_findings: bool = False
-    # How often the planner may add tasks for what failed, is thin or is missing in the answer.
-    extensions: int = Field(default=1, ge=0, le=3)
 
 
 @dataclass(frozen=True)

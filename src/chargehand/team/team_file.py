@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
-
-from pydantic_core import ValidationError
+from typing import Any, cast
 
 from chargehand.errors import UsageError
 from chargehand.record.trusted_folders import TrustRegistry
@@ -15,14 +13,14 @@ from chargehand.settings import Limits, ModelSettings
 from chargehand.settings.settings_file import SettingsReader
 from chargehand.settings.toml_file import TomlFile, read, suggestion
 from chargehand.team.routes import RouteRule
-from chargehand.team.team import MOST_DEPTH, Mode, Scrutiny
+from chargehand.team.team_sections import MOST_DEPTH, Mode, Scrutiny, check_table, read_recovery, read_routes
 from chargehand.team.team_tools import is_trusted
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.tools.mcp_pins import McpServer
 from chargehand.values.budget import Budget
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import TIERS, Problem, SynthesisSpec, Tier
-from chargehand.values.recovery_policy import EvidenceRule, Policy
+from chargehand.values.recovery_policy import Policy
 
 _KEYS = frozenset(
     {
@@ -42,13 +40,10 @@ _KEYS = frozenset(
         "routes",
     }
 )
-_RECOVERY = frozenset({"attempts", "ladder", "score", "hedge_after", "evidence"})
-_EVIDENCE: tuple[str, ...] = get_args(EvidenceRule)
 _LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline", "max_depth"})
 _SUPERVISOR = frozenset({"mode", "default"})
 _FACTORY = frozenset({"tools", "tiers"})
 WHEN_NOTHING = "when_nothing"
-_Shape = TypeVar("_Shape", SynthesisSpec, Scrutiny)
 
 
 @plain_class()
@@ -107,11 +102,11 @@ def read_parts(folder: Path, trust: TrustRegistry | None) -> Parts:
     parts.models = ModelSettings(tiers=tiers, roles=roles)
     _limits(reader, data, parts)
     parts.mode, parts.default = _supervisor(reader, data)
-    parts.routes = _routes(reader, data)
+    parts.routes = read_routes(reader, data)
     _factory(reader, data, parts)
     parts.mcp = reader.mcp(data)
     parts.ask = _ask(reader, data)
-    parts.recovery = _recovery(reader, data)
+    parts.recovery = read_recovery(reader, data)
     parts.synthesis, parts.scrutiny, parts.when_nothing = _synthesis(reader, data)
     parts.problems += [Problem(code=code, message=message) for code, message in reader.problems]
     parts.problems += [Problem(code="untrusted_option", severity="warning", message=line) for line in reader.ignored]
@@ -145,50 +140,12 @@ def _ask(reader: SettingsReader, data: Mapping[str, Any]) -> bool:
     return value
 
 
-def _recovery(reader: SettingsReader, data: Mapping[str, Any]) -> Policy:
-    table = dict(reader.table(data, "recovery"))
-    hedge_after = reader.number(table, "hedge_after", "recovery", whole=False)
-    table.pop("hedge_after", None)
-    rule = reader.text(table, "evidence", "recovery")
-    if table.pop("evidence", None) is not None and rule in _EVIDENCE:
-        table["evidence"] = rule
-    elif rule is not None:
-        known = ", ".join(map(repr, _EVIDENCE))
-        reader.wrong(
-            ("recovery", "evidence"), f"'evidence' is one of {known}, not {rule!r}.{suggestion(rule, _EVIDENCE)}"
-        )
-    try:
-        return Policy.model_validate({**table, **({"hedge_after_s": hedge_after} if hedge_after else {})})
-    except ValidationError as error:
-        for each in error.errors(include_url=False):
-            names = [str(part) for part in each["loc"] if isinstance(part, str)]
-            if each["type"] == "extra_forbidden":
-                reader.unknown(("recovery", *names), _RECOVERY)
-            else:
-                reader.wrong(("recovery", *names), f"'{'.'.join(names)}': {each['msg']}.")
-        return Policy()
-
-
 def _supervisor(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[Mode, str | None]:
     table = reader.table(data, "supervisor", known=_SUPERVISOR)
     mode = reader.text(table, "mode", "supervisor")
     if mode not in (None, "plan", "route"):
         reader.wrong(("supervisor", "mode"), f"'mode' is 'plan' or 'route', not {mode!r}.")
     return "route" if mode == "route" else "plan", reader.text(table, "default", "supervisor")
-
-
-def _routes(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[RouteRule, ...]:
-    written = data.get("routes", [])
-    if not isinstance(written, list):
-        reader.wrong(("routes",), "'routes' is a list of tables: write [[routes]].")
-        return ()
-    rules: list[RouteRule] = []
-    for number, table in enumerate(cast("list[Any]", written)):
-        try:
-            rules.append(RouteRule.model_validate(table))
-        except ValidationError as error:
-            wrong_in(reader, error, ("routes", str(number)), RouteRule.model_fields)
-    return tuple(rules)
 
 
 def _factory(reader: SettingsReader, data: Mapping[str, Any], parts: Parts) -> None:
@@ -209,26 +166,6 @@ def _synthesis(reader: SettingsReader, data: Mapping[str, Any]) -> tuple[Synthes
     when_nothing = reader.text(table, WHEN_NOTHING, "synthesis") or ""
     table.pop(WHEN_NOTHING, None)
     own = {key: table.pop(key) for key in [*table] if key in SynthesisSpec.model_fields}
-    synthesis = _check_table(reader, "synthesis", SynthesisSpec, own)
-    return synthesis, _check_table(reader, "synthesis", Scrutiny, table), when_nothing
-
-
-def _check_table(reader: SettingsReader, name: str, shape: type[_Shape], table: Mapping[str, Any]) -> _Shape:
-    """The table as that value; where something is wrong in it, each problem is reported and the default is returned."""
-    try:
-        return shape.model_validate(table)
-    except ValidationError as error:
-        wrong_in(reader, error, (name,), {*SynthesisSpec.model_fields, *Scrutiny.model_fields, WHEN_NOTHING})
-        return shape()
-
-
-def wrong_in(reader: SettingsReader, error: ValidationError, path: tuple[str, ...], known: Collection[str]) -> None:
-    """What pydantic found, each at its key."""
-    for each in error.errors(include_url=False):
-        names = tuple(str(part) for part in each["loc"] if isinstance(part, str) and part in known)
-        unknown = [str(part) for part in each["loc"][:1] if part not in known]
-        if each["type"] == "extra_forbidden" and unknown:
-            reader.unknown((*path, *unknown), known)
-        else:
-            message = each["msg"].removeprefix("Value error, ")
-            reader.wrong((*path, *names), f"'{'.'.join(names) or path[0]}': {message}.")
+    known = {*SynthesisSpec.model_fields, *Scrutiny.model_fields, WHEN_NOTHING}
+    synthesis = check_table(reader, "synthesis", SynthesisSpec, own, known)
+    return synthesis, check_table(reader, "synthesis", Scrutiny, table, known), when_nothing

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from chargehand.models.call_options import EFFORTS
 from chargehand.settings.settings_file import MOST
 from chargehand.team.routes import RouteRule
-from chargehand.team.team import Scrutiny
+from chargehand.team.team_sections import Scrutiny
 from chargehand.values.plan import TIERS, FactoryLimits, SynthesisSpec
 from chargehand.values.recovery_policy import Policy
 from chargehand.values.role import Role
