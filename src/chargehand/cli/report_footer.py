@@ -188,7 +188,8 @@ def _ways_on(report: ReportData) -> list[str]:
 
 def _reason_to_retry(outcome: dict[str, Any]) -> str:
     """Why a task has no result: the kind of its error, or the reason of its escalation."""
-    return (outcome.get("error") or {}).get("kind") or (outcome.get("escalation") or {}).get("reason", "")
+    error, escalation = outcome.get("error"), outcome.get("escalation")
+    return error["kind"] if error else escalation["reason"] if escalation else ""
 
 
 def _what_lacked(report: ReportData, faults: Sequence[dict[str, Any]]) -> list[str]:
