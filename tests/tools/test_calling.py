@@ -10,6 +10,7 @@ import os
 import select
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,23 @@ def test_stop_iteration_in_a_thread_becomes_a_result() -> None:
         return next(iter(list[int]()))
 
     assert failure(run(first)) == "StopIteration"
+
+
+async def _later() -> int:
+    return 1
+
+
+@pytest.mark.parametrize(
+    ("make", "said"), [(object, "type object"), (lambda: {"a": [object()]}, "type object"), (_later, "async def")]
+)
+def test_a_result_without_a_text_is_an_error(make: Callable[[], object], said: str) -> None:
+    """An address in memory tells a model nothing, and a coroutine that nobody awaits has done nothing."""
+
+    @tool
+    def give() -> Any:
+        return make()
+
+    assert said in failure(run(give))
 
 
 def test_a_result_that_refers_to_itself_is_an_error() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
+import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +24,12 @@ from chargehand.tools import isolation
 from chargehand.tools.definition import Tool
 from chargehand.tools.tool_context import Reads, ToolContext
 from chargehand.values.effect import ToolResult
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.outcome import Fault
 
 MAX_TEXT = 50_000
+# The text of an object that has none of its own.
+_ADDRESS = lazy_regex(r"<.* at 0x[0-9a-fA-F]+>", re.DOTALL)
 # Where the code of Python and of this package is.
 _LIBRARIES = (os.path.dirname(os.__file__) + os.sep, os.path.dirname(chargehand.__file__) + os.sep, "<frozen")
 
@@ -133,7 +137,22 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         # Half a surrogate pair has no UTF-8 form and cannot be recorded.
         return value.encode("utf-8", "replace").decode()
-    return to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64").decode()
+    unreadable: list[str] = []
+
+    def words(part: object) -> str:
+        text = str(part)
+        if isinstance(part, Coroutine):
+            part.close()
+            unreadable.append("a coroutine: declare the tool with `async def`, or await it")
+        elif _ADDRESS.fullmatch(text):  # it would tell a model nothing
+            kind = type(part).__qualname__
+            unreadable.append(f"an object of type {kind}: return text, numbers, lists or dictionaries")
+        return text
+
+    written = to_json(value, fallback=words, inf_nan_mode="strings", bytes_mode="base64").decode()
+    if unreadable:
+        raise ToolError(f"The tool returned {unreadable[0]}.")
+    return written
 
 
 def _cut(text: str, limit: int) -> str:
