@@ -13,7 +13,7 @@ import pytest
 
 import chargehand
 from chargehand import Supervisor, Team, Worker, tool
-from chargehand.errors import MissingKey, UsageError
+from chargehand.errors import InvalidTeam, MissingKey, UsageError
 from chargehand.record.home import Home
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings import load_settings
@@ -254,3 +254,22 @@ def test_trust_does_not_depend_on_where_runs_are_recorded(tmp_path: Path, monkey
     door = Supervisor(tmp_path / "crew", model=ScriptedModel(rules), home=tmp_path / "runs")
     assert door.team.worker("w").tool_names == ("price",)
     assert not any(remedy in note for note in asyncio.run(door.rerun("last")).notes)
+
+
+def test_a_run_that_was_made_in_python_is_continued_with_the_same_model_and_team(tmp_path: Path) -> None:
+    """Neither can be made again from the record, and the error says so."""
+
+    @tool(effect="read")
+    def look_up(city: str) -> str:
+        """Looks a city up."""
+        return city
+
+    model = ScriptedModel([{"when": {"role": "worker"}, "reply": {"error": {"status": 400}}}])
+    team = Team([Worker("w", "Works", tools=[look_up])])
+    run = Supervisor(team, model=model, home=tmp_path).run_sync("x", plan=PLAN).run
+    for wrong, error in (
+        (Supervisor(team, home=tmp_path), UsageError),
+        (Supervisor(model=model, home=tmp_path), InvalidTeam),
+    ):
+        with pytest.raises(error, match="made in Python"):
+            asyncio.run(wrong.resume(run, retry_failed=True))

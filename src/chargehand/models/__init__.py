@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from chargehand.values.effect import ModelCall
     from chargehand.values.message import Reply
 
-__all__ = ["Attribution", "ModelClient"]
+__all__ = ["MADE_IN_PYTHON", "Attribution", "ModelClient"]
+
+# How a client that a caller made in Python is recorded: it cannot be made again from its name.
+MADE_IN_PYTHON = "scripted:client"
 
 
 class Attribution(NamedTuple):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from chargehand import __version__
 from chargehand.errors import MissingKey, UsageError
 from chargehand.limits import ProviderLimits, ProviderRegistry
-from chargehand.models import ModelClient, prices, provider_settings
+from chargehand.models import MADE_IN_PYTHON, ModelClient, prices, provider_settings
 from chargehand.models.openai_names import is_reasoning
 from chargehand.models.prices import Price
 from chargehand.models.provider_settings import Provider, Silence, WireName, built_in, is_loopback
@@ -73,6 +73,9 @@ class Models:
         if prefix == "scripted":
             if name not in self._scripts:
                 from chargehand.models.scripted import ScriptedModel
+
+                if model == MADE_IN_PYTHON:
+                    raise UsageError("The run was started with a model made in Python: give Supervisor the same one.")
 
                 self._scripts[name] = ScriptedModel.load(Path(name))
             return self._scripts[name]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chargehand.errors import UsageError
+from chargehand.models import MADE_IN_PYTHON
 from chargehand.record.home import Home
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.check_arguments import check_arguments
@@ -36,8 +37,8 @@ class PreparedTeam:
         check_arguments(locals())
         self._clients: dict[str, ModelClient] = {}
         if model is not None and not isinstance(model, str):
-            self._clients["client"] = model
-            model = "scripted:client"
+            self._clients[MADE_IN_PYTHON.partition(":")[2]] = model
+            model = MADE_IN_PYTHON
         self.warnings: list[str] = []
         if settings is None:
             settings, self.warnings = load_settings(os.environ, Path.cwd(), {"model": model})

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from chargehand.engine.engine_session import Prior
-from chargehand.errors import RunNotFound, UsageError
+from chargehand.errors import InvalidTeam, RunNotFound, UsageError
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import damage_error
 from chargehand.record.trusted_folders import TrustRegistry
@@ -56,7 +56,13 @@ def job_of(
     plan = parse(written) if written else None
     stored = state.start["team"]
     tools, warnings = stored_tools(stored, trust) if team is None else (team.tools(), list[str]())
-    whole = Team.from_json(stored, tools)
+    try:
+        whole = Team.from_json(stored, tools)
+    except InvalidTeam as error:
+        if stored.get("ref") is not None:
+            raise
+        remedy = f"Run {run} was started with a team made in Python: give Supervisor the same one, with its tools."
+        raise InvalidTeam(f"{error}\n{remedy}", error.problems) from None
     then = Settings.model_validate(state.start["settings"])
     check_endpoints(run, then, settings, _models_of(whole), os.environ)
     # Dependents of a task were given the outcome that is about to change.
