@@ -32,11 +32,13 @@ def paragraphs(text: str) -> list[str]:
 
 
 def text_of(outcome: Outcome) -> str:
-    """An outcome as an answer: its output if that is text, else its summary and the output as JSON."""
+    """An outcome as an answer: its output if that is text, else its summary and the output; data as a block of JSON."""
     if isinstance(outcome.output, str) and outcome.output.strip():
         return outcome.output
     if outcome.output in (None, "", {}, []):
         return outcome.summary
+    if not isinstance(outcome.output, dict | list):
+        return f"{outcome.summary}\n\n{json.dumps(outcome.output)}"
     return f"{outcome.summary}\n\n```json\n{json.dumps(outcome.output, indent=2, ensure_ascii=False)}\n```"
 
 
