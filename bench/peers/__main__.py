@@ -33,6 +33,8 @@ BEGIN, END = "<!-- table: bench/peers -->", "<!-- end of table -->"
 LONGEST_S = 900.0
 # What is answered at once is on its way into a record: so long is waited before the process is killed.
 SETTLE_S = 1.0
+# How often a run for speed is made until it is complete: on a busy machine clients run into their own limits of time.
+TRIES = 4
 
 
 class Peer(NamedTuple):
@@ -128,15 +130,20 @@ def compare_speed(tasks: int, rounds: int) -> Iterator[str]:
     """Medians of all of them, taken in turns so that a noisy minute hits all."""
     runs: dict[str, list[dict[str, Any]]] = {peer.name: [] for peer in PEERS}
     kept: dict[str, str] = {}
+    incomplete: Counter[str] = Counter()
     with provider() as base:
         for _ in range(rounds):
             for peer in PEERS:
-                with tempfile.TemporaryDirectory() as folder:
-                    run = run_once(peer, base, tasks, folder)
-                    if run["results"] != tasks:
-                        sys.exit(f"{peer.name} has {run['results']} of {tasks} results: {run['ended']}")
-                    runs[peer.name].append(run)
-                    kept[peer.name] = describe_record(Path(folder))
+                for _ in range(TRIES):
+                    with tempfile.TemporaryDirectory() as folder:
+                        run = run_once(peer, base, tasks, folder)
+                        if run["results"] == tasks:
+                            runs[peer.name].append(run)
+                            kept[peer.name] = describe_record(Path(folder))
+                            break
+                    incomplete[f"{peer.name}: {run['ended']}, {run['results']} results"] += 1
+                else:
+                    sys.exit(f"{peer.name} has {run['results']} of {tasks} results: {run['ended']}")
     yield f"| {tasks} tasks | s | CPU ms a task | peak MB | on record afterwards |"
     yield "|---|---|---|---|---|"
     for name, each in runs.items():
@@ -144,6 +151,9 @@ def compare_speed(tasks: int, rounds: int) -> Iterator[str]:
             statistics.median(run[key] for run in each) for key in ("wall_s", "cpu_ms_per_task", "peak_mb")
         )
         yield f"| {name} | {wall:.2f} | {cpu:.2f} | {peak:.0f} | {kept[name]} |"
+    if incomplete:
+        yield ""
+        yield f"Not complete and made again: {'; '.join(f'{number} x {what}' for what, number in incomplete.items())}."
 
 
 def describe_record(folder: Path) -> str:
