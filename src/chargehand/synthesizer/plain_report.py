@@ -37,7 +37,7 @@ def text_of(outcome: Outcome) -> str:
         return outcome.output
     if outcome.output in (None, "", {}, []):
         return outcome.summary
-    if not isinstance(outcome.output, dict | list):
+    if isinstance(outcome.output, int | float):
         return f"{outcome.summary}\n\n{json.dumps(outcome.output)}"
     return f"{outcome.summary}\n\n```json\n{json.dumps(outcome.output, indent=2, ensure_ascii=False)}\n```"
 
