@@ -143,6 +143,12 @@ def escalate(reason: str) -> str:
     return reason
 
 
+@tool
+def of_a_class(team: Team) -> str:
+    """A tool whose parameter no model can write."""
+    return team.name
+
+
 def team_problems(*workers: Worker, **options: Any) -> str:
     try:
         return "\n".join(map(str, Team(list(workers), **options).problems()))
@@ -176,6 +182,48 @@ def test_problems_of_teams() -> None:
         "too many workers": team_problems(*(Worker(f"w{n}", "W") for n in range(8))),
         "a person with tools": team_problems(Worker("a", "A", kind="human", tools=["read_file"], model="ollama:x")),
         "a delegate without a team": team_problems(Worker("a", "A", kind="delegate")),
+        "a check that does not exist": team_problems(Worker("a", "A", check="calculat")),
+        "wrong arguments of a worker": team_problems(
+            Worker(
+                "a",
+                "A",
+                **dict[str, Any](
+                    prompt=None,
+                    tools="read_file",
+                    model=3,
+                    tier="huge",
+                    max_steps="5",
+                    output_schema=3,
+                    temperature="hot",
+                    kind="robot",
+                    check=3,
+                    team="general",
+                    command="ls -l",
+                    program="ls",
+                ),
+            )
+        ),
+        "a schema that cannot be used": team_problems(Worker("a", "A", output_schema={"type": "strng"})),
+        "a tool whose parameter has no JSON form": team_problems(Worker("a", "A", tools=[of_a_class])),
+        "wrong arguments of a team": team_problems(
+            cast("Any", "a"),
+            **dict[str, Any](
+                name=3,
+                mode="rout",
+                ask="yes",
+                max_depth=0,
+                factory_tiers=["huge"],
+                shared_tools="read_file",
+                budget=5,
+                limits={"max_task": 3},
+                recovery={"evidence": "strct", "attempts": 9},
+                synthesis={"mode": "mrge"},
+                scrutiny={"critik": True},
+                models={"planer": {}, "large": "gpt"},
+                routes=[{"match": "x", "wrker": "a"}, 3],
+                examples=[{"request": "x"}],
+            ),
+        ),
         "an analyzer without analyzers": team_problems(Worker("a", "A", kind="analyzer")),
     }
     check_wording("team_problems", messages)

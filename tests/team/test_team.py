@@ -6,19 +6,22 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from chargehand.errors import InvalidTeam
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.roster import roster
 from chargehand.settings import Limits, ModelSettings, RoleModel, Settings
-from chargehand.team import Example, Team, Worker, load, shipped_teams, stored_tools
+from chargehand.team import Example, RouteExample, RouteRule, Scrutiny, Team, Worker, load, shipped_teams, stored_tools
+from chargehand.testing import ScriptedModel
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.budget import Budget
-from chargehand.values.plan import Problem, errors_in
+from chargehand.values.plan import Problem, SynthesisSpec, errors_in
 from chargehand.values.recovery_policy import Condition, Policy, Rung
 from chargehand.workers.agent import Agent
 
@@ -66,6 +69,151 @@ def codes_of(workers: list[Worker], **options: Any) -> list[str]:
 
 
 # --- in Python ------------------------------------------------------------------------------------------------------
+
+
+class City(BaseModel):
+    name: str
+
+
+class Opaque:
+    """Nothing a model could write."""
+
+
+@tool
+def measure(thing: Opaque, action: Callable[[], int], size: int) -> int:
+    """A tool with two parameters that have no JSON form."""
+    return size if thing else action()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": 3},
+        {"prompt": None},
+        {"tools": "read_file"},
+        {"tools": area},
+        {"tools": [3]},
+        {"model": 3},
+        {"model": ScriptedModel([])},
+        {"tier": "huge"},
+        {"max_steps": "5"},
+        {"max_steps": True},
+        {"temperature": "hot"},
+        {"output_schema": 3},
+        {"output_schema": {"type": "strng"}},
+        {"kind": "robot"},
+        {"check": 3},
+        {"kind": "delegate", "team": "general"},
+        {"kind": "command", "command": "ls -l"},
+        {"web": "yes"},
+    ],
+    ids=lambda wrong: next(reversed(wrong)),
+)
+def test_a_wrong_argument_of_a_worker_is_one_problem_of_the_team(wrong: dict[str, Any]) -> None:
+    """A worker is checked when its team is made, not in the run."""
+    given: dict[str, Any] = {"name": "a", "description": "A", **wrong}
+    with pytest.raises(InvalidTeam) as caught:
+        Team([Worker(**given)])
+    (problem,) = caught.value.problems
+    assert isinstance(problem, Problem)
+    assert problem.code == "invalid_value"
+    assert f" {next(reversed(wrong))} " in problem.message
+
+
+def test_wrong_arguments_of_a_team_and_its_workers_are_reported_together() -> None:
+    """With those of other workers, and with what is wrong otherwise."""
+    wrong: dict[str, Any] = {"tier": "huge", "max_steps": "5"}
+    workers: list[Any] = ["a", Worker("b", "B", **wrong), Worker("c", "C", fallback="nobody")]
+    codes = codes_of(workers, mode="rout", budget={"token": 5})
+    assert codes == [*["invalid_value"] * 2, "unknown_key", *["invalid_value"] * 2, "unknown_fallback"]
+
+
+@pytest.mark.parametrize("workers", ["ab", None, Worker("a", "A"), ["a"]])
+def test_workers_that_are_no_list_of_workers_are_refused(workers: Any) -> None:
+    """Once: such a team is not also said to have none."""
+    assert codes_of(workers) == ["invalid_value"]
+
+
+def test_sections_of_a_team_may_be_dicts_as_in_the_file() -> None:
+    """They become the values that the sections of team.toml become."""
+    planner = {"temperature": 0.5}
+    team = Team(
+        [Worker("a", "A")],
+        budget={"tokens": 5_000, "usd": 1},
+        limits={"deadline": 60, "max_tasks": 3},
+        recovery={"attempts": 2, "hedge_after": 5},
+        models={"large": "ollama:m", "planner": planner},
+        synthesis={"mode": "select"},
+        scrutiny={"critic": True},
+        routes=[{"match": "x", "worker": "a"}],
+        route_examples=[{"request": "x", "primary": "a"}],
+    )
+    assert team == Team(
+        [Worker("a", "A")],
+        budget=Budget(tokens=5_000, usd=1),
+        limits=Limits(deadline_s=60, max_tasks=3),
+        recovery=Policy(attempts=2, hedge_after_s=5),
+        models=ModelSettings(tiers={"large": "ollama:m"}, roles={"planner": RoleModel(temperature=0.5)}),
+        synthesis=SynthesisSpec(mode="select"),
+        scrutiny=Scrutiny(critic=True),
+        routes=[RouteRule(match="x", worker="a")],
+        route_examples=[RouteExample(request="x", primary="a")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "code"),
+    [
+        ({"budget": {"token": 5}}, "unknown_key"),
+        ({"budget": {"tokens": "5"}}, "invalid_value"),
+        ({"budget": 5}, "invalid_value"),
+        ({"limits": {"max_task": 5}}, "unknown_key"),
+        ({"recovery": {"atempts": 5}}, "unknown_key"),
+        ({"synthesis": {"mod": "merge"}}, "unknown_key"),
+        ({"scrutiny": {"critik": True}}, "unknown_key"),
+        ({"models": {"planer": {}}}, "unknown_key"),
+        ({"routes": [{"match": "x", "worker": "a", "unles": "y"}]}, "unknown_key"),
+        ({"routes": {"match": "x", "worker": "a"}}, "invalid_value"),
+        ({"examples": [3]}, "invalid_value"),
+    ],
+    ids=str,
+)
+def test_a_wrong_section_of_a_team_is_refused_by_its_key(section: dict[str, Any], code: str) -> None:
+    """An unknown key comes with the one that was probably meant."""
+    with pytest.raises(InvalidTeam) as caught:
+        Team([Worker("a", "A")], **section)
+    (problem,) = caught.value.problems
+    assert isinstance(problem, Problem)
+    assert problem.code == code
+    assert problem.message.startswith(next(iter(section)))
+    assert ("Did you mean" in problem.message) == (code == "unknown_key")
+
+
+def test_a_pydantic_model_is_an_output_schema() -> None:
+    """Its JSON schema is used."""
+    team = Team([Worker("a", "A", output_schema=City)])
+    assert team.worker("a").output_schema == City.model_json_schema()
+    assert Team.from_json(json.loads(json.dumps(team.to_json())), {}) == team
+
+
+def test_a_tool_with_a_parameter_without_json_form_is_refused_by_the_team() -> None:
+    """One sentence with the function and all such parameters."""
+    with pytest.raises(InvalidTeam) as caught:
+        Team([Worker("a", "A", tools=[measure])])
+    (problem,) = caught.value.problems
+    assert isinstance(problem, Problem)
+    assert problem.code == "invalid_tool"
+    assert all(word in problem.message for word in ("measure", "'thing'", "Opaque", "'action'"))
+    assert "'size'" not in problem.message
+    assert "\n" not in problem.message
+
+
+def test_a_worker_file_without_a_prompt_is_a_warning(tmp_path: Path) -> None:
+    """The worker may work without it, but it was probably forgotten."""
+    folder = write(tmp_path, {"team.toml": TOML, "workers/a.md": agent("a", body="")})
+    (problem,) = load(folder).problems()
+    assert (problem.code, problem.severity) == ("missing_prompt", "warning")
+    assert problem.message.startswith("workers/a.md:1:1: ")
 
 
 def test_a_team_is_made_as_the_readme_shows() -> None:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from chargehand.errors import UsageError
 from chargehand.models.call_options import EFFORTS
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.line_numbers import NO_PLACES, Places
 from chargehand.team.routes import RouteExample, RouteRule
 from chargehand.team.worker import Worker
+from chargehand.text.json_schema import problems_in
 from chargehand.tools import BUILTIN, Tool
 from chargehand.values.plan import WORKER_NAME, Problem
 
@@ -89,9 +91,12 @@ def _own_problems(worker: Worker, index: int, known_tools: Collection[str], plac
         yield problem("invalid_name", "name", message)
     if not worker.description.strip():
         yield problem("missing_description", "description", f"{the_worker} has no description: the planner needs it.")
+    for field, message in worker.wrong_fields:
+        yield problem("invalid_value", field, f"{the_worker}: {message}")
     for name in worker.missing_tools:
-        message = f"{the_worker} has the tool {name!r}, which does not exist."
-        yield problem("unknown_tool", "tools", message + suggestion(name, known_tools))
+        field, role = ("check", "is checked by") if name == worker.missing_check else ("tools", "has")
+        message = f"{the_worker} {role} the tool {name!r}, which does not exist."
+        yield problem("unknown_tool", field, message + suggestion(name, known_tools))
     for held in worker.tools:
         if held.lacks is not None and (lacking := held.lacks()):
             message = f"{the_worker} is not offered {held.name!r}, which needs {lacking}."
@@ -99,10 +104,14 @@ def _own_problems(worker: Worker, index: int, known_tools: Collection[str], plac
     if ESCALATE in worker.tool_names:
         message = f"every worker has a built-in tool {ESCALATE!r}: rename the one of {worker.name!r}."
         yield problem("duplicate_tool", "tools", message)
+    for held in worker.all_tools:
+        if message := _wrong_parameters(held):
+            yield problem("invalid_tool", "tools", message)
     for field, message in _wrong_for_kind(worker):
         yield problem("invalid_value", field, f"{the_worker} {message}")
-    if worker.kind == "delegate" and worker.team is None:
-        message = f"{the_worker} is a delegate without a team: name a folder or a shipped team as 'team'."
+    if worker.kind == "delegate" and worker.team is None and "team" not in dict(worker.wrong_fields):
+        message = f"{the_worker} is a delegate without a team: name a folder or a shipped team as 'team'"
+        message += " (in Python, give a Team, such as chargehand.team.load('general'))."
         yield problem(MISSING_TEAM, "kind", message)
     if worker.kind == "command" and (worker.program is None or not all(worker.program.command[:1])):
         message = f"{the_worker} has no program: give its arguments as 'command', or name a 'preset'."
@@ -117,6 +126,9 @@ def _own_problems(worker: Worker, index: int, known_tools: Collection[str], plac
         yield problem("invalid_value", "maxTurns", message)
     if worker.temperature is not None and not 0 <= worker.temperature <= 2:
         yield problem("invalid_value", "temperature", f"the temperature {worker.temperature} is not between 0 and 2.")
+    if worker.output_schema is not None and (wrong := problems_in(worker.output_schema)):
+        message = f"{the_worker}: output_schema cannot be used: {'; '.join(wrong)}."
+        yield problem("invalid_value", "output_schema", message)
     if worker.effort not in (None, *EFFORTS):
         message = f"{worker.effort!r} is not an effort: write {', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}."
         yield problem("invalid_value", "effort", message)
@@ -126,6 +138,17 @@ def _own_problems(worker: Worker, index: int, known_tools: Collection[str], plac
     if len(worker.tools) > MOST_TOOLS:
         message = f"{the_worker} has {len(worker.tools)} tools: split it (at most {MOST_TOOLS} is best)."
         yield warning("too_many_tools", "tools", message)
+
+
+def _wrong_parameters(tool: Tool) -> str | None:
+    """Why a model cannot be given the tool: the type of a parameter has no JSON form, or cannot be found."""
+    if type(tool) is not Tool or tool is BUILTIN.get(tool.name):
+        return None
+    try:
+        tool.arguments.schema  # noqa: B018 -- it is made at first use
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def _wrong_for_kind(worker: Worker) -> Iterator[tuple[str, str]]:

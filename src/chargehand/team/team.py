@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chargehand.errors import InvalidTeam
 from chargehand.settings import Limits, ModelSettings
-from chargehand.team.problems import team_problems
+from chargehand.team.problems import NO_WORKERS, team_problems
 from chargehand.team.routes import RouteExample, RouteRule
+from chargehand.team.team_arguments import LISTS, SECTIONS, read_arguments
 from chargehand.team.team_sections import MOST_DEPTH, Example, Mode, Scrutiny
 from chargehand.team.worker import AnyTool, Worker, find_tool
 from chargehand.tools import BUILTIN, Tool
-from chargehand.values.base import JSON, Value
+from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
 from chargehand.values.plan import (
     TIERS,
@@ -68,16 +69,48 @@ class Team:
     checked: InitVar[Sequence[Problem] | None] = None
     _problems: tuple[Problem, ...] = field(init=False, repr=False, compare=False)
 
+    if TYPE_CHECKING:
+        # Sections may be given as dicts, with the keys of team.toml; the fields are their values.
+        def __init__(
+            self,
+            workers: Sequence[Worker],
+            *,
+            name: str = ...,
+            description: str = ...,
+            shared_tools: Sequence[str] = ...,
+            examples: Sequence[Example | Mapping[str, Any]] = ...,
+            synthesis: SynthesisSpec | Mapping[str, Any] = ...,
+            scrutiny: Scrutiny | Mapping[str, Any] = ...,
+            disclaimer: str = ...,
+            when_nothing: str = ...,
+            budget: Budget | Mapping[str, Any] = ...,
+            limits: Limits | Mapping[str, Any] = ...,
+            models: ModelSettings | Mapping[str, Any] = ...,
+            ask: bool = ...,
+            recovery: Policy | Mapping[str, Any] = ...,
+            tools_path: str | None = ...,
+            tools_hash: str | None = ...,
+            mode: Mode = ...,
+            default: str | None = ...,
+            routes: Sequence[RouteRule | Mapping[str, Any]] = ...,
+            route_examples: Sequence[RouteExample | Mapping[str, Any]] = ...,
+            factory_tools: Sequence[AnyTool] | None = ...,
+            factory_tiers: Sequence[Tier] = ...,
+            max_depth: int = ...,
+            checked: Sequence[Problem] | None = ...,
+        ) -> None: ...
+
     def __repr__(self) -> str:
         return f"<Team {self.name!r}: {', '.join(worker.name for worker in self.workers)}>"
 
     def __post_init__(self, checked: Sequence[Problem] | None) -> None:
-        for name in ("workers", "shared_tools", "examples", "routes", "route_examples", "factory_tiers"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        fields, wrong = read_arguments(vars(self))
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
         if self.factory_tools is not None:
             object.__setattr__(self, "factory_tools", tuple(find_tool(each) for each in self.factory_tools))
         if checked is None:
-            checked = team_problems(
+            found = team_problems(
                 self.workers,
                 shared_tools=self.shared_tools,
                 default=self.default,
@@ -86,6 +119,8 @@ class Team:
                 factory_tools=[find_tool(each) for each in self.factory_tools or ()],
                 max_depth=self.max_depth,
             )
+            # Workers that cannot be used are not also missing.
+            checked = [*wrong, *(each for each in found if not wrong or each.code != NO_WORKERS)]
             if errors_in(checked):
                 raise invalid_team(self.name, checked)
         object.__setattr__(self, "_problems", tuple(checked))
@@ -201,8 +236,8 @@ class Team:
         factory = FactoryLimits(tools=tuple(self._tools_of_factory()), tiers=tuple(self.factory_tiers))
         return {
             **{name: getattr(self, name) for name in _PLAIN},
-            **{name: getattr(self, name).to_json() for name in _VALUES},
-            **{name: [each.to_json() for each in getattr(self, name)] for name in ("workers", *_LISTS)},
+            **{name: getattr(self, name).to_json() for name in SECTIONS},
+            **{name: [each.to_json() for each in getattr(self, name)] for name in ("workers", *LISTS)},
             "shared_tools": list(self.shared_tools),
             "people": {"ask": self.ask},
             "supervisor": {"mode": self.mode, "default": self.default},
@@ -233,8 +268,8 @@ class Team:
         factory: dict[str, JSON] | None = data.get("factory")
         fields: dict[str, Any] = {
             **{name: data[name] for name in _PLAIN if name in data},
-            **{name: shape.model_validate(data[name]) for name, shape in _VALUES.items() if name in data},
-            **{name: [shape.model_validate(each) for each in data.get(name, ())] for name, shape in _LISTS.items()},
+            **{name: shape.model_validate(data[name]) for name, shape in SECTIONS.items() if name in data},
+            **{name: [shape.model_validate(each) for each in data.get(name, ())] for name, shape in LISTS.items()},
             **(data.get("supervisor") or {}),
             "shared_tools": data["shared_tools"],
             "ask": data.get("people", {}).get("ask", False),
@@ -244,17 +279,8 @@ class Team:
         return Team(workers, **fields)
 
 
-# The fields that are stored under their own names: as they are, as JSON, as lists of JSON.
+# The fields that are stored as they are, under their own names; SECTIONS are stored as JSON, LISTS as lists of JSON.
 _PLAIN = ("name", "description", "disclaimer", "when_nothing", "tools_path", "tools_hash", "max_depth")
-_VALUES: dict[str, type[Value]] = {
-    "synthesis": SynthesisSpec,
-    "scrutiny": Scrutiny,
-    "budget": Budget,
-    "limits": Limits,
-    "models": ModelSettings,
-    "recovery": Policy,
-}
-_LISTS: dict[str, type[Value]] = {"examples": Example, "routes": RouteRule, "route_examples": RouteExample}
 
 
 def invalid_team(name: str, problems: Sequence[Problem]) -> InvalidTeam:

@@ -13,7 +13,16 @@ from chargehand.settings import Limits, ModelSettings
 from chargehand.settings.settings_file import SettingsReader
 from chargehand.settings.toml_file import TomlFile, read, suggestion
 from chargehand.team.routes import RouteRule
-from chargehand.team.team_sections import MOST_DEPTH, Mode, Scrutiny, check_table, read_recovery, read_routes
+from chargehand.team.team_sections import (
+    LIMITS,
+    MOST_DEPTH,
+    Mode,
+    Scrutiny,
+    check_table,
+    read_limits,
+    read_recovery,
+    read_routes,
+)
 from chargehand.team.team_tools import is_trusted
 from chargehand.team.worker import DEFAULT_STEPS
 from chargehand.tools.mcp_pins import McpServer
@@ -40,7 +49,6 @@ _KEYS = frozenset(
         "routes",
     }
 )
-_LIMITS = frozenset({"max_concurrent", "max_tasks", "max_steps", "deadline", "max_depth"})
 _SUPERVISOR = frozenset({"mode", "default"})
 _FACTORY = frozenset({"tools", "tiers"})
 WHEN_NOTHING = "when_nothing"
@@ -122,12 +130,8 @@ def _names(reader: SettingsReader, table: Mapping[str, Any], key: str, *path: st
 
 
 def _limits(reader: SettingsReader, data: Mapping[str, Any], parts: Parts) -> None:
-    table = reader.table(data, "limits", known=_LIMITS)
-    parts.limits = Limits(
-        max_concurrent=reader.whole(table, "max_concurrent", "limits"),
-        max_tasks=reader.whole(table, "max_tasks", "limits"),
-        deadline_s=reader.number(table, "deadline", "limits", whole=False),
-    )
+    table = reader.table(data, "limits", known={*LIMITS, "max_steps", "max_depth"})
+    parts.limits = read_limits(reader, {"limits": table}, table)
     parts.steps = reader.whole(table, "max_steps", "limits") or DEFAULT_STEPS
     parts.max_depth = reader.whole(table, "max_depth", "limits") or MOST_DEPTH
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 from pydantic_core import ValidationError
 
+from chargehand.settings import Limits
 from chargehand.settings.settings_file import SettingsReader
 from chargehand.settings.toml_file import suggestion
 from chargehand.team.routes import RouteRule
@@ -20,6 +21,7 @@ _Shape = TypeVar("_Shape", bound=Value)
 
 # plan: a planner decomposes the request. route: a router passes it to a worker as it is.
 Mode = Literal["plan", "route"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 # How deep delegates nest.
 MOST_DEPTH = 3
 
@@ -44,6 +46,19 @@ class Scrutiny(Value):
     rate_findings: bool = False
     # How often the planner may add tasks for what failed, is thin or is missing in the answer.
     extensions: int = Field(default=1, ge=0, le=3)
+
+
+# Of [limits], those of a run; those of workers and of nesting are read where the file is.
+LIMITS = frozenset({"max_concurrent", "max_tasks", "deadline"})
+
+
+def read_limits(reader: SettingsReader, data: Mapping[str, Any], known: Collection[str] = LIMITS) -> Limits:
+    table = reader.table(data, "limits", known=known)
+    return Limits(
+        max_concurrent=reader.whole(table, "max_concurrent", "limits"),
+        max_tasks=reader.whole(table, "max_tasks", "limits"),
+        deadline_s=reader.number(table, "deadline", "limits", whole=False),
+    )
 
 
 def read_recovery(reader: SettingsReader, data: Mapping[str, Any]) -> Policy:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, cast, get_args
 
 from chargehand.models.call_options import Effort
 from chargehand.tools import BUILTIN, Tool, tool
+from chargehand.values.argument_rules import Rule, flag, instance_of, one_of, optional, text, wrong_arguments
 from chargehand.values.base import JSON, shorten
-from chargehand.values.plan import Tier
+from chargehand.values.plan import TIERS, Tier
 from chargehand.values.program import Program
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Kind = Literal["agent", "analyzer", "human", "delegate", "command"]
 DEFAULT_STEPS = 10
@@ -36,6 +40,71 @@ class DelegateTeam(Protocol):
     def tools(self) -> dict[str, Tool]: ...
     def with_web(self) -> Self: ...
     def to_json(self) -> dict[str, JSON]: ...
+
+
+def _tools(value: Any) -> str | None:
+    if isinstance(value, list) and all(isinstance(each, str) or callable(each) for each in cast("list[Any]", value)):
+        return None
+    if isinstance(value, str):
+        return f"a list: [{value!r}]"
+    return "a list of tools: functions, or names of built-in tools"
+
+
+def _check(value: Any) -> str | None:
+    return None if isinstance(value, str) or callable(value) else "a function or the name of a tool"
+
+
+def _steps(value: Any) -> str | None:
+    return None if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
+
+
+def _temperature(value: Any) -> str | None:
+    return None if isinstance(value, int | float) and not isinstance(value, bool) else "a number from 0 to 2"
+
+
+def _team(value: Any) -> str | None:
+    return None if hasattr(value, "workers") else "a Team, such as chargehand.team.load('general')"
+
+
+def _command(value: Any) -> str | None:
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in cast("list[Any]", value)):
+        return None
+    return f"a list: {value.split()}" if isinstance(value, str) else "a list of texts, such as ['ls', '-l']"
+
+
+_RULES: dict[str, Rule] = {
+    "name": text,
+    "description": text,
+    "prompt": text,
+    "tools": _tools,
+    "model": optional(instance_of("'provider:name'; a client is given to Supervisor as model", str)),
+    "tier": optional(one_of(TIERS)),
+    "max_steps": _steps,
+    "output_schema": optional(instance_of("a JSON schema as a dict, or a pydantic model class", dict)),
+    "fallback": optional(text),
+    "temperature": optional(_temperature),
+    "kind": one_of(get_args(Kind)),
+    "check": optional(_check),
+    "pool": optional(text),
+    "team": optional(_team),
+    "web": flag,
+    "small_prompt": text,
+    "command": _command,
+    "program": optional(instance_of("a Program", Program)),
+}
+# What takes the place of a wrong value, so that the rest can be checked.
+_REPLACED: dict[str, Any] = {
+    **dict.fromkeys(_RULES),
+    "name": "unnamed",
+    "description": "?",
+    "prompt": "",
+    "tools": (),
+    "max_steps": DEFAULT_STEPS,
+    "kind": "agent",
+    "web": False,
+    "small_prompt": "",
+    "command": ("?",),
+}
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -66,6 +135,8 @@ class Worker:
     check: Tool | None
     # Names that no tool was found for: the team reports them.
     missing_tools: tuple[str, ...]
+    # Of these, the one that was to check its output.
+    missing_check: str | None
     # What an analyzer's `tools` are: names of analyzers.
     analyzers: tuple[str, ...]
     # Workers of one pool are interchangeable: a plan may name the pool, and the least busy member does the task.
@@ -79,6 +150,8 @@ class Worker:
     small_prompt: str
     # What a worker of the kind `command` starts.
     program: Program | None
+    # Arguments that could not be used, each with what is wrong: the team reports them. Defaults are in their place.
+    wrong_fields: tuple[tuple[str, str], ...]
 
     def __init__(
         self,
@@ -90,7 +163,7 @@ class Worker:
         model: str | None = None,
         tier: Tier | None = None,
         max_steps: int = DEFAULT_STEPS,
-        output_schema: dict[str, JSON] | None = None,
+        output_schema: dict[str, JSON] | type[BaseModel] | None = None,
         fallback: str | None = None,
         temperature: float | None = None,
         effort: Effort | None = None,
@@ -103,33 +176,41 @@ class Worker:
         command: Sequence[str] = (),
         program: Program | None = None,
     ) -> None:
-        given = list(tools)
-        analyzers = tuple(t for t in given if isinstance(t, str)) if kind == "analyzer" else ()
-        found = [find_tool(t) for t in given if t not in analyzers]
-        checks = None if check is None else _find_check(check)
-        if command and program is None:
-            program = Program(command=tuple(command))
         values: dict[str, Any] = {
             "name": name,
             "description": description,
             "prompt": prompt,
-            "tools": tuple(t for t in found if isinstance(t, Tool)),
+            "tools": _as_list(tools),
             "model": model,
             "tier": tier,
             "max_steps": max_steps,
-            "output_schema": output_schema,
+            "output_schema": _schema_of(output_schema),
             "fallback": fallback,
             "temperature": temperature,
             "effort": effort,
             "kind": kind,
-            "check": checks if isinstance(checks, Tool) else None,
-            "missing_tools": tuple(t for t in (*found, checks) if isinstance(t, str)),
-            "analyzers": analyzers,
+            "check": check,
             "pool": pool,
             "team": team,
             "web": web,
             "small_prompt": small_prompt,
             "program": program,
+            "command": command,
+        }
+        wrong = wrong_arguments(values, _RULES)
+        values |= {field: _REPLACED[field] for field in wrong}
+        analyzers = tuple(t for t in values["tools"] if isinstance(t, str)) if values["kind"] == "analyzer" else ()
+        found = [find_tool(t) for t in values["tools"] if t not in analyzers]
+        checks = None if values["check"] is None else _find_check(values["check"])
+        started = tuple(values.pop("command"))
+        values |= {
+            "tools": tuple(t for t in found if isinstance(t, Tool)),
+            "check": checks if isinstance(checks, Tool) else None,
+            "missing_tools": tuple(t for t in (*found, checks) if isinstance(t, str)),
+            "missing_check": checks if isinstance(checks, str) else None,
+            "analyzers": analyzers,
+            "program": Program(command=started) if started and values["program"] is None else values["program"],
+            "wrong_fields": tuple(wrong.items()),
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -224,6 +305,18 @@ class Worker:
         if fields.get("program") is not None:
             fields["program"] = Program.model_validate(fields["program"])
         return Worker(**fields)
+
+
+def _as_list(given: Any) -> Any:
+    """The elements, if it has any; else as it is, for the rules to check."""
+    is_list = isinstance(given, Iterable) and not isinstance(given, str | dict)
+    return [*cast("Iterable[Any]", given)] if is_list else cast("Any", given)
+
+
+def _schema_of(given: dict[str, JSON] | type[BaseModel] | None) -> dict[str, JSON] | None:
+    """The JSON schema of a pydantic model; everything else as it is, for the rules to check."""
+    is_model = isinstance(given, type) and hasattr(given, "model_json_schema")
+    return cast("type[BaseModel]", given).model_json_schema() if is_model else cast("dict[str, JSON] | None", given)
 
 
 def find_tool(given: AnyTool) -> Tool | str:

@@ -103,6 +103,8 @@ def read_agent(path: Path, root: Path, tools: Mapping[str, Tool], *, bare: bool,
     _check_keys(agent, matter, bare)
     agent.team = _text(matter, "team")
     agent.worker = _worker(agent, matter, tools, path, root, bare=bare, steps=steps)
+    if agent.worker.kind == "agent" and not matter.body.strip():
+        agent.warn("missing_prompt", "", "the worker has no prompt: write it below the front matter.")
     return agent
 
 

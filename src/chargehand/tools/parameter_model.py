@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
@@ -29,14 +29,30 @@ def make_model(fn: Callable[..., Any], hints: Mapping[str, Any]) -> type[BaseMod
     try:
         return create_model(fn.__name__, __config__=ConfigDict(extra="forbid"), **fields)
     except (PydanticUserError, TypeError) as error:
-        raise UsageError(f"Tool function {fn.__qualname__}: {error}") from error
+        raise _wrong_type(fn.__qualname__, hints) or UsageError(f"Tool function {fn.__qualname__}: {error}") from None
+
+
+def _wrong_type(function: str, hints: Mapping[str, Any]) -> UsageError | None:
+    """The parameters whose types have no JSON form, in a sentence; None if each of them alone has one."""
+    wrong: list[str] = []
+    for name, hint in hints.items():
+        try:
+            TypeAdapter(hint).json_schema(schema_generator=_Schema)
+        except (PydanticUserError, TypeError):
+            wrong.append(f"{name!r} ({getattr(hint, '__name__', None) or hint})")
+    if not wrong:
+        return None
+    types = "str, int, float, bool, lists and dicts of these, dataclasses and pydantic models"
+    return UsageError(f"Tool function {function}: no JSON form for the type of {', '.join(wrong)}; use {types}.")
 
 
 def make_schema(model: type[BaseModel]) -> dict[str, Any]:
     try:
         schema = model.model_json_schema(by_alias=True, schema_generator=_Schema)
     except PydanticUserError as error:
-        raise UsageError(f"Tool function {model.__name__} has no JSON schema: {error}") from error
+        said = UsageError(f"Tool function {model.__name__} has no JSON schema: {error}")
+        hints = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+        raise _wrong_type(model.__name__, hints) or said from None
     cleaned = _drop_titles(schema)
     cleaned.setdefault("properties", {})
     return cleaned
