@@ -205,6 +205,20 @@ def test_a_task_shows_the_tool_that_it_is_using_and_a_stopped_one_says_so() -> N
     assert (shown().count("stopped"), shown().count("running"), "3.0 s" in shown()) == (3, 0, True)
 
 
+def test_a_task_that_asks_a_person_is_waiting_also_when_the_run_has_stopped_to_wait() -> None:
+    """It is not stopped: it continues with the answer."""
+    view = RunState()
+    view.apply(make_event("run_started", seq=1, at=1.0, request={"text": "Say it"}, team={"name": "g"}))
+    view.apply(make_event("plan_approved", seq=2, at=1.0, plan=plan(task("t1"), task("t2")), strategy="parallel"))
+    for seq, id in ((3, "t1"), (4, "t2")):
+        view.apply(make_event("attempt_started", id, 1, seq=seq, at=1.0, worker="writer"))
+    asked = {"id": "t1", "kind": "escalation", "prompt": "Which?"}
+    view.apply(make_event("question_asked", "t1", 1, seq=5, at=2.0, key="t1/1/ask/1", question=asked))
+    assert [view.status_of(each) for each in view.tasks.values()] == ["waiting", "running"]
+    view.apply(make_event("run_ended", seq=6, at=3.0, status="waiting", report=None))
+    assert [view.status_of(each) for each in view.tasks.values()] == ["waiting", "waiting"]
+
+
 def test_an_ended_run_has_the_time_of_its_report() -> None:
     """As the line below the answer, although the event that ends the run comes a moment later."""
     terminal = Console(width=100, height=24, file=io.StringIO())

@@ -42,6 +42,13 @@ def parked(shell: Shell, *args: object) -> Result:
     return result
 
 
+def next_commands(shell: Shell) -> list[str]:
+    """The commands that `show` offers at its end."""
+    lines = shell("show", "last").out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("next "))
+    return [line.removeprefix("next").strip() for line in lines[at:]]
+
+
 # -- plans -----------------------------------------------------------------------------------------------------------
 
 
@@ -57,11 +64,15 @@ def test_a_plan_waits_for_approval_and_then_runs(shell: Shell) -> None:
     (asked,) = shell("show", "last", "--json").json["questions"]
     assert (asked["id"], asked["kind"], asked["schema"]) == ("plan", "plan", None)
     assert "t1" in asked["prompt"]
-    assert "chargehand answer" in shell("show", "last").out
+    assert next_commands(shell)[-2:] == [f"chargehand answer {run} plan approve", f"chargehand resume {run}"]
     answered = finished(process("answer", "last", "plan", "approve", home=shell.home))
     assert answered.code == 0
     assert f"chargehand resume {run}" in answered.err
-    assert shell("show", "last", "--json").json["questions"] == []
+    shown = shell("show", "last", "--json").json
+    assert (shown["questions"], shown["status"]) == ([], "waiting")
+    assert "All questions are answered" in shown["answer"]
+    assert next_commands(shell)[-1] == f"chargehand resume {run}"
+    assert "chargehand answer" not in shell("show", "last").out
     result = finished(process("resume", "last", home=shell.home))
     assert (result.code, result.out) == (0, "# Both\n\nAll is *well* [t1, t2].\n")
 
@@ -70,7 +81,10 @@ def test_the_commands_are_said_even_quietly_and_in_json(shell: Shell) -> None:
     """-q leaves the one line that matters; --json is one document with the status."""
     result = shell("run", "Say it", "-q", "--approve", "--model", shell.script())
     assert result.code == 4
-    assert "chargehand answer" in result.complaint
+    assert result.complaint.startswith("chargehand: ")
+    [run] = [info.run for info in Home(shell.home).runs()]
+    commands = [line for line in result.err.splitlines() if line.startswith("  ")]
+    assert commands == [f"  chargehand answer {run} plan approve", f"  chargehand resume {run}"]
     result = shell("run", "Say it", "--json", "--approve", "--model", shell.script())
     assert (result.code, result.json["status"]) == (4, "waiting")
     assert [t["id"] for t in result.json["plan"]["tasks"]] == ["t1", "t2"]

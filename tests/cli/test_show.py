@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import time
+
+import pytest
+
 from chargehand.record.home import Home
 from chargehand.values.order import new_order
-from tests.cli.terminal import Shell, finished, planned, slow, task
+from tests.cli.terminal import DEFAULTS, Shell, finished, planned, slow, task
 from tests.cli.test_life import begun
+from tests.cli.test_run import failing
 
 
 def test_a_task_has_one_time_in_both_views(shell: Shell) -> None:
@@ -54,3 +60,56 @@ def test_an_order_to_a_run_that_has_ended_is_exit_code_1(shell: Shell) -> None:
     assert [shell("pause", run).code for run in (complete, cancelled)] == [1, 1]
     assert [shell("cancel", run).code for run in (complete, cancelled)] == [0, 0]
     assert [shell("steer", complete, "t1", *how).code for how in (("Use euros.",), ("--stop",))] == [1, 1]
+
+
+def test_a_run_of_another_process_has_its_open_tasks_and_the_time_until_now(shell: Shell) -> None:
+    """What runs and what waits for what; the next command follows it."""
+    child = begun(shell, shell.script(planned(task("t1"), task("t2"), task("t3", "t1")), slow(4.0)))
+    run = Home(shell.home).find("last")
+    last = max(event.at for event in Home(shell.home).events(run))
+    first = next(Home(shell.home).events(run)).at
+    while time.time() < last + 1.0:
+        time.sleep(0.05)
+    report = shell("show", run, "--json").json
+    shown = shell("show", run).out
+    assert (report["status"], report["timing"]["wall_s"] >= last + 1.0 - first) == ("running", True)
+    cells = {line.split()[0]: line.split() for line in shown.splitlines() if re.match(r"t\d ", line)}
+    assert [row[2] for row in cells.values()] == ["running", "running", "waiting"]
+    assert float(cells["t1"][4]) >= 1.0
+    assert cells["t3"][-2:] == ["after", "t1"]
+    assert f"chargehand show {run} --watch" in shown.splitlines()[-1]
+    child.kill()
+    finished(child)
+    rows = [line.split()[2] for line in shell("show", run).out.splitlines() if re.match(r"t\d ", line)]
+    assert rows == ["stopped", "stopped", "waiting"], "no process runs it any more"
+
+
+def test_a_task_of_a_plan_that_waits_for_approval_is_shown(shell: Shell) -> None:
+    """What it will be asked; an unknown task gets the names of the plan."""
+    shell("run", "Say it", "--approve", "--model", shell.script())
+    assert "t1, t2" in shell("show", "last", "t99").complaint
+    detail = shell("show", "last", "t1", "--json").json
+    assert (detail["status"], detail["instruction"]) == ("waiting", task("t1")["instruction"])
+
+
+def test_the_row_of_the_rest_counts_time_and_tokens_of_the_same_calls(shell: Shell) -> None:
+    """Also the attempts before --retry-failed and the answer that was written again; of a cancelled run the plan."""
+    writes = {**DEFAULTS[2], "delay_ms": 400}
+    made = {**planned(task("t1"), task("t2")), "delay_ms": 300}
+    shell("run", "Say it", "--model", shell.script(made, failing("t2"), writes))
+    first = shell("show", "last", "--json").json
+    shell.script(made, writes)
+    report = shell("resume", "last", "--retry-failed", "--json").json
+    calls = [
+        event.data["result"].get("seconds", 0.0)
+        for event in Home(shell.home).events(report["run"])
+        if event.kind == "model_replied"
+    ]
+    assert report["status"] == "complete"
+    assert report["usage"]["seconds"] == pytest.approx(sum(calls), abs=0.01)
+    assert report["usage"]["seconds"] > first["usage"]["seconds"] + 0.4
+    child = begun(shell, shell.script(made, slow()))
+    shell("cancel", "last")
+    finished(child)
+    [row] = [line.split() for line in shell("show", "last").out.splitlines() if line.startswith("rest ")]
+    assert row[1:3] == ["0.3", "s"]

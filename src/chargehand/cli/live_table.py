@@ -252,7 +252,7 @@ class LiveTable:
         if view.status == "paused":
             calls = view.calls_in_flight
             return f"paused, {several(calls, 'call')} in flight" if calls else "paused"
-        if view.questions and not any(task.status == "running" for task in view.tasks.values()):
+        if view.questions and not any(view.status_of(task) == "running" for task in view.tasks.values()):
             return "waiting for a person"
         if view.waiting is not None:
             return f"waiting for {view.waiting['provider']} until {moment(view.waiting['until'])}"
@@ -286,7 +286,7 @@ class LiveTable:
             table.add_column("when", no_wrap=True, min_width=BAR)
         table.add_column("summary", ratio=1, no_wrap=True, overflow="ellipsis")
         for task in tasks:
-            status = self._status(task)
+            status = self._view.status_of(task)
             cells = [
                 Text(self._screen.clean(_branch(task.id))),
                 *([] if narrow else [Text(self._screen.clean(task.worker), "dim")]),
@@ -320,13 +320,6 @@ class LiveTable:
         return Text.assemble(
             ("·" * start, "dim"), ("━" * (end - start), STYLES[task.status]), ("·" * (BAR - end), "dim")
         )
-
-    def _status(self, task: TaskState) -> str:
-        if task.status != "running":
-            return task.status
-        if self._view.is_still or (self._view.status == "paused" and not task.is_calling):
-            return "waiting"
-        return "stopped" if self._view.ended else "running"  # it was running when the run was stopped
 
     def _doing(self, task: TaskState) -> str:
         """What a task is doing: its result, the tasks it waits for, or its current step."""

@@ -159,9 +159,13 @@ def commands(report: ReportData, *, has_orders: bool = False) -> list[str]:
     match report["status"]:
         case "interrupted" if not report["request"]:
             pass  # stopped before its request was recorded: there is nothing to continue
+        case "running" | "waiting":
+            from chargehand.runs.report_from_record import split_commands
+
+            found += split_commands(report["answer"])[1]
         case _ if has_orders:
             found.append(f"chargehand resume {report['run']}")
-        case "interrupted" | "cancelled" | "waiting" | "paused":
+        case "interrupted" | "cancelled" | "paused":
             found.append(f"chargehand resume {report['run']}")
         case "partial" | "failed":
             found += _ways_on(report)

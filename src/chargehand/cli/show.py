@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from chargehand.cli.shared_options import Command, screen, source
 
 if TYPE_CHECKING:
+    from chargehand.cli.open_tasks import OpenTasks
     from chargehand.cli.screen import Screen
     from chargehand.record.run_source import RunSource
     from chargehand.values.effect import Question
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 HEAD = 9
 # How much of a summary the table has: `show RUN TASK` has all of it.
 LONGEST_SUMMARY = 200
+# With more tasks that have not ended, only the first ones are listed.
+MOST_OPEN = 40
+# A time that is shorter is not shown: 0 ms.
+LEAST_TIME_S = 0.0005
+COLUMNS = ("task", "worker", "status", "tries", "time", "tokens", "summary")
 # Columns of the table that are on the right, as in the live table.
 NUMBERS = ("tries", "time", "tokens")
 REUSED = "reused"
@@ -81,8 +87,31 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
     else:
         # The process of a running run takes its orders at once.
         to_restart = [] if report["status"] == "running" else _tasks_to_restart(runs, run)
-        _show(report, questions, to_restart, late.describe(), out)
+        _show(report, questions, _More(late.describe(), to_restart, _open_tasks(runs, report)), out)
     return 0
+
+
+class _More(NamedTuple):
+    """What the record has and the report does not."""
+
+    # Orders that came too late, one line each.
+    late: Sequence[str]
+    # Tasks that the next resume restarts.
+    to_restart: Sequence[str]
+    # None for a run that has ended.
+    open: OpenTasks | None
+
+
+def _open_tasks(runs: RunSource, report: dict[str, Any]) -> OpenTasks | None:
+    from chargehand.values.status_words import FINISHED
+
+    if report["status"] in FINISHED:
+        return None
+    import time
+
+    from chargehand.cli.open_tasks import read_open_tasks
+
+    return read_open_tasks(runs, report, time.time())
 
 
 def _tasks_to_restart(runs: RunSource, run: str) -> list[str]:
@@ -108,27 +137,10 @@ def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
     out.put(to_text(parse(report["plan"]), terminal_columns() if sys.stdout.isatty() else WIDEST))
 
 
-def _show(
-    report: dict[str, Any],
-    questions: Sequence[Question],
-    to_restart: Sequence[str],
-    late: Sequence[str],
-    out: Screen,
-) -> None:
+def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, out: Screen) -> None:
     from chargehand.cli.open_questions import describe_questions
-    from chargehand.cli.report_footer import (
-        LABEL,
-        commands,
-        details,
-        documents,
-        figures,
-        label_lines,
-        next_lines,
-        tokens,
-    )
+    from chargehand.cli.report_footer import LABEL, commands, details, documents, figures, label_lines, next_lines
     from chargehand.cli.screen import WIDEST, fit, terminal_columns
-    from chargehand.trace.number_text import duration, first_line, several, short
-    from chargehand.values.status_words import FINISHED
 
     width = min(terminal_columns(), WIDEST) if sys.stdout.isatty() else None
 
@@ -139,31 +151,9 @@ def _show(
     put("run", report["run"])
     put("request", report["request"])
     put("status", f"{report['status']}: {figures(report)}")
-    if report["outcomes"]:
-        out.put("")
-        rows = [
-            (
-                each["task"],
-                each["worker"],
-                each["status"],
-                str(each["attempts"]),
-                describe_time(each),
-                f"{tokens(each['usage']):,}",
-                short(first_line(out.redactor.text(each["summary"])), LONGEST_SUMMARY),
-            )
-            for each in report["outcomes"]
-        ]
-        # The rows add up to the total above and, in time, to that of all calls one after the other.
-        if rest := tokens(report["usage"]) - sum(tokens(each["usage"]) for each in report["outcomes"]):
-            took = report["timing"]["sequential_s"] - sum(each["usage"]["seconds"] for each in report["outcomes"])
-            time = duration(took) if took >= 0.0005 else ""
-            rows.append(("rest", "", "", "", time, f"{rest:,}", "plan, checks, answer and earlier attempts"))
-        out.table(("task", "worker", "status", "tries", "time", "tokens", "summary"), rows, NUMBERS)
-    left = (len(report["plan"]["tasks"]) if report["plan"] else 0) - len(report["outcomes"])
-    if left > 0:
-        out.put(f"{several(left, 'task')} not ended")
+    _show_tasks(report, more.open, out)
     out.put("")
-    out.markdown(report["answer"] if report["status"] in FINISHED else _without_commands(report["answer"]))
+    out.markdown(report["answer"] if more.open is None else _without_commands(report["answer"]))
     for line in describe_questions(report["run"], questions):
         out.put(fit(out.redactor.text(line), sys.stdout))
     out.put("")
@@ -171,18 +161,60 @@ def _show(
         put(label, text, LABEL)
     for label, path in documents(report):
         out.put(f"{label:<{LABEL}}{path}")
-    for line in late:
+    for line in more.late:
         put("order", line, LABEL)
-    if to_restart:
-        put("order", f"the next resume restarts {', '.join(to_restart)}", LABEL)
-    out.put("\n".join(next_lines(commands(report, has_orders=bool(to_restart))[1:], width)))
+    if more.to_restart:
+        put("order", f"the next resume restarts {', '.join(more.to_restart)}", LABEL)
+    out.put("\n".join(next_lines(commands(report, has_orders=bool(more.to_restart))[1:], width)))
+
+
+def _show_tasks(report: dict[str, Any], open_tasks: OpenTasks | None, out: Screen) -> None:
+    """The tasks in the order of the plan, and a row for all calls that belong to none of them."""
+    from chargehand.cli.report_footer import tokens
+    from chargehand.trace.number_text import duration, first_line, several, short
+
+    rows: dict[str, tuple[str, ...]] = {}
+    for each in report["outcomes"]:
+        cells = (each["worker"], each["status"], str(each["attempts"]), describe_time(each))
+        summary = first_line(out.redactor.text(each["summary"]))
+        rows[each["task"]] = (each["task"], *cells, f"{tokens(each['usage']):,}", short(summary, LONGEST_SUMMARY))
+    unended = () if open_tasks is None else open_tasks.tasks
+    for each in unended[:MOST_OPEN]:
+        cells = (each.worker, each.status, str(each.tries or ""))
+        time = "" if each.seconds is None else duration(each.seconds)
+        doing = short(first_line(out.redactor.text(each.doing)), LONGEST_SUMMARY)
+        rows[each.id] = (each.id, *cells, time, f"{each.tokens:,}" if each.tokens else "", doing)
+    if rows:
+        planned: list[dict[str, Any]] = report["plan"]["tasks"] if report["plan"] else []
+        places: dict[str, int] = {each["id"]: number for number, each in enumerate(planned)}
+        listed = sorted(rows.values(), key=lambda row: places.get(row[0], len(places)))
+        out.put("")
+        out.table(COLUMNS, [*listed, *_rest(report, open_tasks)], NUMBERS)
+    if len(unended) > MOST_OPEN:
+        out.put(f"and {several(len(unended) - MOST_OPEN, 'more task')} not ended")
+
+
+def _rest(report: dict[str, Any], open_tasks: OpenTasks | None) -> list[tuple[str, ...]]:
+    """The row of the calls that belong to no task, if there are any: with it, the rows add up to all calls."""
+    from chargehand.cli.report_footer import tokens
+    from chargehand.trace.number_text import duration
+
+    used = tokens(report["usage"]) - sum(tokens(each["usage"]) for each in report["outcomes"])
+    if open_tasks is None:
+        took = report["usage"]["seconds"] - sum(each["usage"]["seconds"] for each in report["outcomes"])
+    else:
+        used, took = used - sum(each.tokens for each in open_tasks.tasks), open_tasks.rest_s
+    if used <= 0:
+        return []
+    time = duration(took) if took >= LEAST_TIME_S else ""
+    return [("rest", "", "", "", time, f"{used:,}", "plan, checks, answer and earlier attempts")]
 
 
 def _without_commands(answer: str) -> str:
     """How far a run has come. The commands that continue it are listed as the next ones."""
-    from chargehand.runs.report_from_record import CONTINUE
+    from chargehand.runs.report_from_record import split_commands
 
-    return answer.partition(CONTINUE)[0]
+    return split_commands(answer)[0]
 
 
 def describe_time(outcome: dict[str, Any]) -> str:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chargehand.errors import UsageError
 from chargehand.text.escaping import dump_json
-from chargehand.trace import fold
+from chargehand.trace import TaskState, fold
 from chargehand.trace.number_text import duration
 from chargehand.trace.task_detail import task_details
 
 if TYPE_CHECKING:
     from chargehand.record.run_source import RunSource
+    from chargehand.values.plan import Task
 
 # Longer texts are cut here; --json has all of them.
 LONGEST = 4_000
@@ -26,7 +27,9 @@ COLUMN = 11
 def read_task(source: RunSource, run: str, task: str) -> dict[str, Any]:
     """The task as JSON: instruction, criterion, attempts with their calls, decisions and the outcome."""
     events = list(source.events(run))
-    tasks = fold(events).tasks
+    view = fold(events)
+    # Before a plan is approved, its tasks are only drafted.
+    tasks = view.tasks or {each.id: _make_state(each) for each in (view.plan.tasks if view.plan else ())}
     if task not in tasks:
         from difflib import get_close_matches
 
@@ -35,8 +38,20 @@ def read_task(source: RunSource, run: str, task: str) -> dict[str, Any]:
         raise UsageError(
             f"Run {run} has no task {task!r}. {f'Did you mean {near[0]}?' if near else f'It has: {named}.'}"
         )
-    [(_, detail)] = task_details([tasks[task]], events, partial(source.messages, run))
-    return {"task": task, "worker": tasks[task].worker, "status": tasks[task].status, **detail}
+    found = tasks[task]
+    [(_, detail)] = task_details([found], events, partial(source.messages, run))
+    status = view.status_of(found, is_over=True if source.owner(run) is None else None)
+    return {"task": task, "worker": found.worker, "status": status, **detail}
+
+
+def _make_state(task: Task) -> TaskState:
+    return TaskState(
+        task.id,
+        worker=task.worker,
+        instruction=task.instruction,
+        success_criterion=task.success_criterion,
+        depends_on=task.depends_on,
+    )
 
 
 def describe_task(detail: dict[str, Any]) -> Iterator[str]:

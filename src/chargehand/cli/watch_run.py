@@ -19,7 +19,7 @@ from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
 from chargehand.errors import RecordGone
 from chargehand.runs.event_loop import run_in_loop
-from chargehand.runs.report_from_record import CONTINUE
+from chargehand.runs.report_from_record import split_commands
 from chargehand.runs.session import Session
 from chargehand.synthesizer import OnDraft
 from chargehand.trace import RunState
@@ -157,7 +157,7 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
     sys.stdout.flush()
     if not report.has_answer:
         # Without -q the commands are below, as the next ones.
-        screen.complain(report.answer if screen.quiet else report.answer.partition(CONTINUE)[0])
+        screen.complain(report.answer if screen.quiet else split_commands(report.answer)[0])
     elif report.when_nothing:
         screen.complain(f"No worker could be reached: {report.error.message if report.error else 'see the gaps'}")
     print_footer(report, screen)

@@ -99,6 +99,8 @@ class Spent(NamedTuple):
     used: Usage
     # By how many tokens calls exceeded their reservations.
     short: int
+    # Seconds of calls that `used` counts and no outcome: of attempts before a task was reopened, and the like.
+    earlier_s: float = 0.0
 
 
 @plain_class(frozen=True, kw_only=True)

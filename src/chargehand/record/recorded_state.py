@@ -12,6 +12,7 @@ from chargehand.events.body import Data
 from chargehand.record.spending import Called, InFlight, RecordedSpending
 from chargehand.record.waits import Waits
 from chargehand.values.base import JSON
+from chargehand.values.key import Key
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plain_class import plain_class
@@ -106,6 +107,28 @@ class RecordedState:
             elif isinstance(returned, ModelReplied):
                 model = self.models.get(returned.key) or reply.get("model", "")
                 yield usage_of(ModelResult.model_validate(returned.result), model)
+
+    def earlier_seconds(self) -> float:
+        """What the calls took whose results are not used any more: of attempts before a task was reopened, and of the
+        supervisor for an answer that is written again.
+        """
+        if not self.reopened and not self.unused:
+            return 0.0
+        earlier = [returned for key, returned in self.committed.items() if self._is_earlier(key)]
+        made = (each for each in (*earlier, *self.unused) if not isinstance(each, Reused))
+        return sum(float(each.result.get("seconds") or 0.0) for each in made)
+
+    def _is_earlier(self, key: str) -> bool:
+        """Whether it is the key of an attempt that ended before its task was reopened."""
+        place = Key.parse(key)
+        if place.path is None or place.attempt is None:
+            return False
+        attempts = [(place.path.text, place.attempt), *place.path.around]
+        return any(attempt <= self.reopened.get(task, 0) for task, attempt in attempts)
+
+    def owned_seconds_until(self, now: float) -> float:
+        """The run's own seconds until a time of day, for a run that a process has and that is not paused."""
+        return max(self._owned_before + now - self._session_began, self.owned_s)
 
     def in_flight(self) -> list[InFlight]:
         """Calls under way where the record stops."""

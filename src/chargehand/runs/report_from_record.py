@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +21,24 @@ if TYPE_CHECKING:
 
 def report_so_far(source: RunSource, state: Replay) -> Report:
     """What the record says now: the final report, or how far it has come."""
-    if state.report is not None:
+    if state.report is not None and state.status != "waiting":
         return final_report(state)
     with reading(f"of run {state.run}"):
         is_owned = source.owner(state.run) is not None
+        if state.report is not None:
+            # Questions may have been answered since the run stopped to wait.
+            answer = _describe_progress(state, "waiting", is_owned=is_owned)
+            return final_report(state).model_copy(update={"answer": answer})
         if state.paused:
             return unfinished_report(state, "paused", is_owned=is_owned)
         if state.waits.run_waits:
             return unfinished_report(state, "waiting", is_owned=is_owned)
         if state.open_questions() and not (is_owned and state.intents):
             return unfinished_report(state, "waiting", is_owned=is_owned)
-        return unfinished_report(state, "running" if is_owned else "interrupted", is_owned=is_owned)
+        if not is_owned:
+            return unfinished_report(state, "interrupted")
+        timing = Timing(wall_s=state.owned_seconds_until(time.time()) if state.seq else 0.0)
+        return unfinished_report(state, "running", is_owned=True).model_copy(update={"timing": timing})
 
 
 def final_report(state: Replay) -> Report:
@@ -78,19 +86,13 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
             for task in plan.tasks
             if task.id not in state.ended
         )
-    done = sum(outcome.ok for outcome in outcomes)
-    far = "with no plan yet" if plan is None else f"with {done} of {several(len(plan.tasks), 'task')} done"
     # While a process has it, calls in flight are expected to report their own usage.
     lost = Usage.total([*state.spending.lost, *(each.usage for each in state.in_flight() if not is_owned)])
     return Report(
         run=state.run,
         request=state.start.get("request", {}).get("text", ""),
         status=now,
-        answer=f"{_words(state, now)} {far}.{_next(state, now, is_owned=is_owned)}"
-        if state.seq
-        else _NOTHING_RUNNING
-        if now == "running"
-        else _NEVER_BEGAN,
+        answer=_describe_progress(state, now, is_owned=is_owned),
         gaps=gaps,
         outcomes=outcomes,
         usage=Usage.total([*state.usages(), lost] if lost.calls else state.usages()),
@@ -101,7 +103,8 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
     )
 
 
-CONTINUE = " Continue with: "
+CONTINUE = " Continue with:"
+FOLLOW = " Follow it with:"
 _UNDER_WAY: frozenset[RunStatus] = frozenset({"running", "waiting", "paused"})
 _NEVER_BEGAN = (
     "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
@@ -109,27 +112,58 @@ _NEVER_BEGAN = (
 _NOTHING_RUNNING = "Running; nothing of it is on the record yet."
 
 
+def split_commands(answer: str) -> tuple[str, list[str]]:
+    """How far a run has come that has not ended, in a sentence, and the commands that continue or follow it."""
+    for label in (CONTINUE, FOLLOW):
+        sentence, found, commands = answer.partition(label)
+        if found:
+            return sentence, [line.strip() for line in commands.splitlines() if line.strip()]
+    return answer, []
+
+
+def _describe_progress(state: Replay, status: RunStatus, *, is_owned: bool) -> str:
+    """How far a run has come that has not ended, and the commands that continue it."""
+    if not state.seq:
+        return _NOTHING_RUNNING if status == "running" else _NEVER_BEGAN
+    written = state.plan or state.drafted
+    tasks = [task.id for task in parse(written).tasks] if written else []
+    done = sum(id in state.ended and state.ended[id].ok for id in tasks)
+    far = f"with {done} of {several(len(tasks), 'task')} done" if written else "with no plan yet"
+    return f"{_words(state, status)} {far}.{_next(state, status, is_owned=is_owned)}"
+
+
 def _words(state: Replay, status: RunStatus) -> str:
     if (wait := waiting_for(state, status)) is None:
-        return _WORDS[status]
+        is_answered = status == "waiting" and state.questions and not state.open_questions()
+        return _ANSWERED if is_answered else _WORDS[status]
     people = " and for a person" if state.open_questions() else ""
     return f"Waiting for {wait['provider']} until {moment(wait['until'])}{people}"
 
 
 def _next(state: Replay, status: RunStatus, *, is_owned: bool) -> str:
-    """How to continue, as commands. A process that has the run goes on by itself when its questions are answered."""
+    """How to continue, as commands that can be copied, each on a line of its own if there are several.
+
+    A process that has the run continues by itself when its questions are answered.
+    """
     if status == "running":
-        return f" Follow it with: chargehand show {state.run} --watch"
-    asked = [question["id"] for question in state.open_questions().values()] if status == "waiting" else []
-    commands = [f"chargehand answer {state.run} {id} TEXT" for id in asked[:_MOST_COMMANDS]]
+        return f"{FOLLOW} chargehand show {state.run} --watch"
+    asked = list(state.open_questions().values()) if status == "waiting" else []
+    commands = [f"chargehand answer {state.run} {each['id']} {_way_to_answer(each)}" for each in asked[:_MOST_COMMANDS]]
     if len(asked) > _MOST_COMMANDS:
-        commands.append(f"chargehand show {state.run} (for {len(asked) - _MOST_COMMANDS} more)")
+        commands.append(f"chargehand show {state.run}")  # has all of them
     if not (is_owned and asked):
         commands.append(f"chargehand resume {state.run}")
-    return CONTINUE + ", then ".join(commands)
+    return f"{CONTINUE} {commands[0]}" if len(commands) == 1 else "\n  ".join([CONTINUE, *commands])
+
+
+def _way_to_answer(question: dict[str, Any]) -> str:
+    """The answer that lets the run continue as it asks to; for any other question, the option that opens an editor."""
+    is_yes_or_no = question["kind"] == "plan" or (question["kind"] == "tool" and not question.get("answer_schema"))
+    return "approve" if is_yes_or_no else "--edit"
 
 
 _MOST_COMMANDS = 5
+_ANSWERED = "All questions are answered, and the run is not continued yet,"
 
 
 def estimate_notes(lost: Usage, estimated: Sequence[int]) -> tuple[str, ...]:

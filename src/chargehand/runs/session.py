@@ -461,7 +461,8 @@ def add_spent(report: Report, spent: Spent) -> Report:
     if report.status in FINISHED:
         used = Usage.total([spent.used, spent.lost] if spent.lost.calls else [spent.used])
         models = tuple(dict.fromkeys([*usage.models, *used.models]))
-        times = {"seconds": usage.seconds + spent.lost.seconds, "waiting_s": usage.waiting_s + spent.lost.waiting_s}
+        seconds = usage.seconds + spent.lost.seconds + spent.earlier_s
+        times = {"seconds": seconds, "waiting_s": usage.waiting_s + spent.lost.waiting_s}
         usage = used.model_copy(update={"models": models, **times})
         notes += estimate_notes(spent.lost, spent.estimated)
     if spent.short:

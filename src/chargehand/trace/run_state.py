@@ -60,7 +60,7 @@ from chargehand.trace.run_parts import (
     text_in,
     texts_in,
 )
-from chargehand.values.key import TaskPath, within
+from chargehand.values.key import Key, TaskPath, within
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
 
@@ -145,6 +145,24 @@ class RunState:
     def is_still(self) -> bool:
         """Whether the run is paused and its last call in flight has returned: its clock is stopped."""
         return self.status == "paused" and not self.calls_in_flight
+
+    def status_of(self, task: TaskState, *, is_over: bool | None = None) -> str:
+        """The status of a task in one word. A task that was running may wait now, or be stopped.
+
+        `is_over`: no process has the run any more, also if the record does not say so.
+        """
+        if task.status != "running":
+            return task.status
+        if self.is_still or (self.status == "paused" and not task.is_calling) or self._asks(task):
+            return "waiting"
+        if not (self.ended is not None if is_over is None else is_over):
+            return "running"
+        return "waiting" if self.status == "waiting" else "stopped"
+
+    def _asks(self, task: TaskState) -> bool:
+        """Whether a person is asked something for the task, or for a task within it."""
+        paths = (Key.parse(key).path for key in self.questions)
+        return any(path is not None and task.id in path.wholes for path in paths)
 
     def counted_until(self, now: float) -> float:
         """The time of day until which calls in flight count, if it is `now`."""

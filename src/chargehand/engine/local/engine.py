@@ -250,6 +250,7 @@ class LocalEngine:
             estimated=tuple(self.budget.estimated),
             used=Usage.total([*self._used_before, *self._models.used]),
             short=self.ledger.short,
+            earlier_s=self.replay.earlier_seconds(),
         )
 
     @property
