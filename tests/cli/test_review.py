@@ -261,7 +261,7 @@ def test_the_gate_trips_on_a_finding_as_severe_as_it_says(shell: Shell, tree: Pa
     """Exit 1 with one sentence; without the finding exit 0."""
     done = shell("review", tree, "--fail-on", "critical")
     assert done.code == 1
-    assert "1 finding of severity critical or above" in done.complaint
+    assert "1 finding of severity critical." in done.complaint
     assert "sql-injection" in done.out
     (tree / "db.py").unlink()
     assert shell("review", tree, "--fail-on", "info").code == 0
@@ -292,8 +292,8 @@ def test_with_all_no_note_says_that_something_is_not_listed(shell: Shell) -> Non
     write(root, {"a.py": "import os\n\n\ndef f():\n    os.system('ls %s' % os.environ['A'])\n"})
     shown = shell("review", root, "--diff", "HEAD")
     assert "command-injection in a.py:5" in " ".join(shown.err.split())
-    assert "`chargehand review --all`" in shown.err
-    assert "--all`" not in shell("review", root, "--diff", "HEAD", "--all").err
+    assert "--all lists them" in shown.err
+    assert "lists them" not in shell("review", root, "--diff", "HEAD", "--all").err
 
 
 # -- reusing -----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -64,18 +63,17 @@ def test_an_order_to_a_run_that_has_ended_is_exit_code_1(shell: Shell) -> None:
 
 def test_a_run_of_another_process_has_its_open_tasks_and_the_time_until_now(shell: Shell) -> None:
     """What runs and what waits for what; the next command follows it."""
-    child = begun(shell, shell.script(planned(task("t1"), task("t2"), task("t3", "t1")), slow(4.0)))
+    child = begun(shell, shell.script(planned(task("t1"), task("t2"), task("t3", "t1")), slow()))
     run = Home(shell.home).find("last")
     last = max(event.at for event in Home(shell.home).events(run))
     first = next(Home(shell.home).events(run)).at
-    while time.time() < last + 1.0:
-        time.sleep(0.05)
-    report = shell("show", run, "--json").json
+    # No event comes for 20 s: a clock that stands still with the last event never gets there.
+    while (report := shell("show", run, "--json").json)["timing"]["wall_s"] < last + 1.0 - first:
+        assert report["status"] == "running"
     shown = shell("show", run).out
-    assert (report["status"], report["timing"]["wall_s"] >= last + 1.0 - first) == ("running", True)
     cells = {line.split()[0]: line.split() for line in shown.splitlines() if re.match(r"t\d ", line)}
     assert [row[2] for row in cells.values()] == ["running", "running", "waiting"]
-    assert float(cells["t1"][4]) >= 1.0
+    assert float(cells["t1"][4]) > 0.5
     assert cells["t3"][-2:] == ["after", "t1"]
     assert f"chargehand show {run} --watch" in shown.splitlines()[-1]
     child.kill()

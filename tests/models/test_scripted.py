@@ -148,7 +148,7 @@ def test_a_file_is_read_once_and_answers(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("{", "is not JSON"),
-        ("[]", "is not a script: the file should be an object."),
+        ("[]", "has the wrong shape: the file should be an object."),
         ("", "is empty"),
         ("{}", "replies: Field required"),
         ('{"replies": [{"rply": {"text": "x"}}]}', "did you mean reply?"),

@@ -144,6 +144,8 @@ def fork(
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import watch
 
+    if at is None and model is None and plan_file is None:
+        raise click.UsageError("Nothing would differ: give --at, --model or --plan.")
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     supervisor = make_supervisor(None, {})

@@ -40,6 +40,10 @@ def steer(
     if not stop and not restart and not text.strip():
         raise UsageError(f"There is nothing to order of {task}: give TEXT for its worker, --stop or --restart.")
     supervisor = supervisor_of_records()
+    if model is not None:
+        from chargehand.settings import check_model_name
+
+        check_model_name(model, supervisor.settings.providers, "--model")
     steer = supervisor.steer(
         run_id, task, text, stop=stop, restart=restart, model=model, instruction=instruction, by="command"
     )

@@ -183,7 +183,7 @@ def _script(data: Any, source: str) -> Script:
         return Script.model_validate(data)
     except ValidationError as error:
         problems = [_problem(dict(found)) for found in error.errors(include_url=False)[:5]]
-        raise UsageError(f"{source} is not a script: {'; '.join(problems)}. It should be {_SHAPE}.") from None
+        raise UsageError(f"{source} has the wrong shape: {'; '.join(problems)}. It should be {_SHAPE}.") from None
 
 
 _KEYS = sorted(
@@ -201,5 +201,5 @@ def _problem(found: dict[str, Any]) -> str:
         import difflib
 
         close = difflib.get_close_matches(str(path[-1]), _KEYS, n=1)
-        return f"unknown key {where}" + (f", did you mean {close[0]}?" if close else "")
+        return f"unknown key {where}" + (f" (did you mean {close[0]}?)" if close else "")
     return f"{where}: {found['msg']}"

@@ -31,7 +31,8 @@ DEFAULT_TIER: dict[Role, Tier] = {
 }
 NO_MODEL = (
     "No model is configured. Export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model or "
-    "CHARGEHAND_MODEL (in Python: model=). ollama:llama3.1 needs no key, scripted:FILE answers from a script."
+    "CHARGEHAND_MODEL (in Python: model=). ollama:llama3.1 and embedded:FILE.gguf need no key, scripted:FILE answers "
+    "from a script."
 )
 # The tiers to try when a tier has no model of its own, nearest first.
 _NEAREST: dict[Tier, tuple[Tier, ...]] = {

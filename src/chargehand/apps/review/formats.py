@@ -40,7 +40,8 @@ class Review:
     def failed_gate(self) -> str | None:
         """A sentence about the findings that make the review fail; None if there are none."""
         count = 0 if self.fail_on is None else self.selection.at_least(self.fail_on)
-        return f"{several(count, 'finding')} of severity {self.fail_on} or above." if count else None
+        or_above = "" if self.fail_on == "critical" else " or above"
+        return f"{several(count, 'finding')} of severity {self.fail_on}{or_above}." if count else None
 
 
 def render_review(review: Review, form: Form, redactor: Redactor, paint: Paint, width: int | None = None) -> str:

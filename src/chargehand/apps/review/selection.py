@@ -128,7 +128,7 @@ def select(
 
 def _unlisted(judged: Iterable[Judged]) -> Iterator[str]:
     """Sentences about findings that are only counted."""
-    lists = "`chargehand review --all` lists them."
+    lists = "--all lists them."
     left_out = [each for each in judged if each.why is not None]
     places = [_place_words(each.finding) for each in left_out if each.why == _SECURITY]
     if places:

@@ -83,7 +83,8 @@ def _bugs(findings: Sequence[Finding], where: str) -> str:
 
 def _bug(finding: Finding, where: str) -> str:
     """One line, and below it the command that reproduces it, if there is one, as a block that is not wrapped."""
-    line = f"- `{finding.path}:{finding.line}`: {finding.message} (confidence {finding.confidence})"
+    message = finding.message.rstrip(".")
+    line = f"- `{finding.path}:{finding.line}`: {message} (confidence {finding.confidence})"
     _, mark, shown = (finding.suggestion or "").partition("\nReproduce: ")
     return f"{line}. Reproduce it:\n\n```sh\n{where}{shown}\n```\n" if mark else line
 
