@@ -195,6 +195,12 @@ def test_a_plan_of_the_wrong_shape_is_also_checked_against_the_team(tmp_path: Pa
     assert [getattr(problem, "code", "") for problem in caught.value.problems] == ["empty_plan", "unknown_worker"]
 
 
+def test_a_plan_to_add_to_may_be_data_too(tmp_path: Path) -> None:
+    """As the plan of a run; what is wrong with it is an InvalidPlan."""
+    with pytest.raises(InvalidPlan):
+        asyncio.run(make_supervisor(tmp_path).plan("Do it", plan={"colour": "red"}))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"fail_on": "bad"}, {"min_confidence": 300}, {"path": None}, {"all": 1}, {"on_event": 3}, {"person": sync_person}],

@@ -317,7 +317,7 @@ class Supervisor(RunLife):
         self,
         request: str,
         *,
-        plan: Plan | None = None,
+        plan: Plan | Mapping[str, JSON] | None = None,
         subject: Subject | None = None,
         material: str | Path | Iterable[str | Path] = (),
         max_tasks: int | None = None,
@@ -327,6 +327,7 @@ class Supervisor(RunLife):
         check_arguments(locals())
         if not request.strip():
             raise UsageError('The request is empty: say what is to be planned, such as "Compare Oslo and Bergen".')
+        given = read_plan(plan, self.team)
         settings = self.team_settings()
         asked = Request(
             text=request.strip(),
@@ -347,11 +348,11 @@ class Supervisor(RunLife):
 
             inputs = EngineInputs(run="plan", journal=MemoryJournal(), models=models, budget=asked.budget)
             async with make_engine("local", inputs) as engine:
-                if plan is None:
+                if given is None:
                     planned = await plan_or_route(asked, self.team, engine, chosen, [])
                 else:
                     added = subject or Subject()
-                    planned = await add_tasks(plan, added, asked, self.team, engine, chosen["planner"], [])
+                    planned = await add_tasks(given, added, asked, self.team, engine, chosen["planner"], [])
         if isinstance(planned, Unplanned):
             raise PlanningFailed(planned.fault.message, planned.problems, planned.fault.kind)
         return planned.plan
