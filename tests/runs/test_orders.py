@@ -414,6 +414,9 @@ def test_orders_to_an_ended_run_are_too_late(tmp_path: Path) -> None:
     door = Supervisor(TEAM, model=model(), home=tmp_path)
     for sending in (door.pause(report.run), door.steer(report.run, "t1", stop=True)):
         assert run_virtual(sending)[0].verdict == "too_late"
+    late = run_virtual(door.steer(report.run, "t1", "Use euros."))[0]
+    assert late.reason.endswith(f"chargehand steer {report.run} t1 --restart")
+    assert run_virtual(door.steer(report.run, "t9", "Use euros."))[0].verdict == "refused"
     assert Home(tmp_path).orders(report.run).pending() == []
 
 

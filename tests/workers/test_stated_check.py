@@ -65,6 +65,9 @@ def test_a_long_answer_from_material_is_doubted_too(notes: Path) -> None:
     outcome, _, _ = work(said, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=ASKED)
     assert (outcome.output, outcome.partial, len(outcome.gaps)) == (said, True, 1)
     assert "misread" in outcome.gaps[0].reason
+    lines = [source for claim in outcome.claims for source in claim.sources if ":" in source]
+    assert lines
+    assert all(line in outcome.gaps[0].impact for line in lines)
 
 
 def test_answers_of_larger_models_are_not_doubted(notes: Path) -> None:

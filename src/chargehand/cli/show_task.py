@@ -109,7 +109,8 @@ def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, st
     elif call["kind"] == "tool":
         given: dict[str, Any] = call.get("arguments") or {}
         arguments = ", ".join(f"{name}={dump_json(value)}" for name, value in given.items())
-        yield from _label_lines("tool", f"{call['name']}({arguments})")
+        # The arguments of a refused call are in the reply that asked for it.
+        yield from _label_lines("tool", call["name"] if "refused" in call else f"{call['name']}({arguments})")
         if "refused" in call:
             yield from _label_lines("refused", call["refused"])
     elif (role := call.get("role", "worker")) != "worker":

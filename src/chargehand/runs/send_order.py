@@ -67,13 +67,16 @@ def _judge(run: str, state: Replay, order: Order) -> Judgement:
             return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
         case "pause" if state.status in (*FINISHED, "cancelled"):
             return Judgement("too_late", f"{run} has ended ({state.status}): there is nothing to pause.")
+        case "stop" | "tell":
+            found = TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
+            if found.verdict == "accepted" and state.status in FINISHED:
+                why = f"{run} has ended ({state.status}), without a result of {order.task}."
+                return Judgement("too_late", f"{why} To run it again: chargehand steer {run} {order.task} --restart")
+            return found
         case _ if state.status in FINISHED:
-            remedy = f"To run a task again: chargehand steer {run} TASK --restart"
-            return Judgement("too_late", f"{run} has ended ({state.status}). {remedy}")
+            return Judgement("too_late", f"{run} has ended ({state.status}).")
         case "pause":
             return Judgement("refused", f"No process runs {run}, so there is nothing to pause.")
-        case "stop" | "tell":
-            return TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
         case "continue" | "answer" | "top_up":
             return ACCEPTED
 

@@ -83,7 +83,10 @@ class Grounded(NamedTuple):
 
     def doubt(self, why: str, task: str) -> Grounded:
         """The same answer with low confidence, and with the reason as a gap."""
-        gap = Gap(task=task, reason=why, impact="The answer may be wrong: compare it with the material.")
+        named = (source for claim in self.answer.claims for source in claim.sources)
+        lines = list(dict.fromkeys(source for source in named if source.rpartition(":")[2].isdigit()))[:_MOST_SHOWN]
+        where = ", ".join(lines) if lines else "the material"
+        gap = Gap(task=task, reason=why, impact=f"The answer may be wrong: compare it with {where}.")
         return self._replace(answer=self.answer._replace(confidence=DOUBTED), gap=gap)
 
 
