@@ -15,6 +15,11 @@ Called = ModelCalled | ToolCalled
 _HEDGE = "/hedge"
 
 
+def cost_of_lost_call(reserved: float | None) -> float | None:
+    """Unknown, as is what it used; a call of a model that costs nothing has cost nothing."""
+    return 0.0 if reserved == 0.0 else None
+
+
 class InFlight(NamedTuple):
     """A call that was sent and not settled when its session died: it may have used all that was reserved for it."""
 
@@ -88,7 +93,7 @@ class RecordedSpending:
                 usage = Usage(
                     input_tokens=tokens - output,
                     output_tokens=output,
-                    usd=None,
+                    usd=cost_of_lost_call(usd),
                     calls=1,
                     models=(model,) if model else (),
                 )

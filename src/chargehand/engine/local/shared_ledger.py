@@ -11,6 +11,7 @@ from chargehand.engine.local.resources import Resources
 from chargehand.events import BudgetReserved, BudgetSettled, Decided
 from chargehand.models.prices import Price
 from chargehand.record.replay import Replay
+from chargehand.record.spending import cost_of_lost_call
 from chargehand.values.budget import Budget
 from chargehand.values.effect import ModelCall
 from chargehand.values.key import Key
@@ -162,7 +163,7 @@ class SharedLedger:
             lost = Usage(
                 input_tokens=reservation.input_tokens,
                 output_tokens=reservation.output_tokens,
-                usd=None,
+                usd=cost_of_lost_call(reservation.usd),
                 calls=1,
                 models=(model,),
             )
