@@ -26,7 +26,7 @@ def test_an_exception_of_a_tool_is_shown_with_its_place() -> None:
     """The file and line of the code that has to be corrected."""
     error = {"kind": "tool", "message": "NameError: name 'rond' is not defined"}
     call = {"kind": "tool", "name": "total", "result": {"error": error, "place": "crew/tools.py:12"}}
-    whole = {"task": "t1", "worker": "w", "status": "failed", "instruction": "", "success_criterion": ""}
+    whole = {"task": "t1", "worker": "w", "status": "failed", "instruction": "", "success_criterion": "", "orders": []}
     attempt = {"number": 1, "calls": [call]}
     lines = list(describe_task(whole | {"attempts": [attempt], "decisions": [], "outcome": None}))
     assert [line.split()[-1] for line in lines if "tools.py" in line] == ["crew/tools.py:12"]

@@ -61,7 +61,7 @@ def view(
         *unanalysed_notes(unanalysed, models=written),
         *change.notes,
         *selection.notes,
-        *_merged(report, selection),
+        *_count_different(report, selection),
         *unable(change),
         *_notes_of_report(report, written=written, unread=unread, known=known),
     )
@@ -80,7 +80,7 @@ def _notes_of_report(report: Report, *, written: bool, unread: int, known: int) 
         yield f"{several(unread, 'file')} more than models are given to read: only analyzers looked at them."
 
 
-def _merged(report: Report, selection: Selection) -> Iterator[str]:
+def _count_different(report: Report, selection: Selection) -> Iterator[str]:
     """Why a reader counts more findings in the lines about the tasks than in the review."""
     reported = sum(len(outcome.findings) for outcome in report.outcomes)
     different = len(selection.shown) + len(selection.left_out)

@@ -121,12 +121,12 @@ def select(
     if made_up := len(tidy) - len(real):
         words = several(made_up, "finding")
         notes.append(f"{words} left out: a file or a line is named that is not part of the review.")
-    notes += () if all else _unlisted(judged)
+    notes += () if all else _describe_unlisted(judged)
     shown, left_out = [each for each in judged if each.why is None], [each for each in judged if each.why is not None]
     return Selection(tuple(shown), tuple(left_out), tuple(notes))
 
 
-def _unlisted(judged: Iterable[Judged]) -> Iterator[str]:
+def _describe_unlisted(judged: Iterable[Judged]) -> Iterator[str]:
     """Sentences about findings that are only counted."""
     lists = "--all lists them."
     left_out = [each for each in judged if each.why is not None]
