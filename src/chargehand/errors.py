@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from chargehand.values.report import Report
+
 ErrorKind = Literal[
     "rate_limited",
     "overloaded",
@@ -173,9 +175,9 @@ class PlanningFailed(ChargehandError):
 class IncompleteRun(ChargehandError):
     """The run is not complete."""
 
-    def __init__(self, message: str, report: Any, exit_code: int) -> None:
+    def __init__(self, message: str, report: Report[Any], exit_code: int) -> None:
         super().__init__(message)
-        # The Report, with what there is.
+        # With what there is.
         self.report = report
         self.exit_code = exit_code
 

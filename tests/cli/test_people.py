@@ -160,6 +160,16 @@ def test_a_rejected_plan_is_a_failed_run(shell: Shell) -> None:
     report = shell("show", "last", "--json").json
     assert (report["status"], report["outcomes"]) == ("failed", [])
     assert "too dear" in report["gaps"][0]["reason"]
+    events = list(Home(shell.home).events(report["run"]))
+    assert shell("resume", "last", "--retry-failed", "--tokens", "1000").code == 1
+    assert list(Home(shell.home).events(report["run"])) == events, "there is nothing to try again"
+
+
+def test_before_its_plan_is_approved_a_run_has_no_tasks_to_steer_or_fork(shell: Shell) -> None:
+    """Both say so: `show` lists the tasks of the drafted plan."""
+    parked(shell, "--approve", "--model", shell.script())
+    for refused in (shell("steer", "last", "t1", "Be brief"), shell("fork", "last", "--at", "t1")):
+        assert (refused.code, "no plan that is approved" in refused.complaint) == (2, True)
 
 
 def test_an_answer_nobody_asked_for_is_refused(shell: Shell) -> None:

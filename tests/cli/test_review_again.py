@@ -25,7 +25,9 @@ def test_show_and_resume_show_the_review_as_it_was_shown(shell: Shell) -> None:
         done = shell(command, first["run"], "--json")
         assert done.json["findings"] == first["findings"], command
         assert done.json["answer"] == first["answer"], command
-    assert "db.py" not in shell("resume", first["run"]).out
+    printed = shell("review", root, "--diff", "HEAD").out
+    assert "db.py" not in printed
+    assert (shell("resume", first["run"]).out, shell("rerun", first["run"]).out) == (printed, printed)
     write(root, {"new.py": "x = 1\n"})
     assert shell("show", first["run"], "--json").json["findings"] == first["findings"]
 

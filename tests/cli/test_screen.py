@@ -97,3 +97,13 @@ def test_no_line_begins_with_a_separator(width: int) -> None:
     assert " ".join(lines) == text
     assert not [line for line in lines if line.startswith("·")]
     assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("width", range(24, 60))
+def test_a_number_and_its_unit_stay_on_one_line(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In both ways of breaking lines."""
+    text = "gap t4: the call took 12.5 s of 2 min 05 s, 30 % of the input came from the cache and 4 MB were read"
+    monkeypatch.setenv("COLUMNS", str(width))
+    for lines in (wrap(text, width), fit(text, Terminal()).split("\n")):
+        assert " ".join(lines) == text
+        assert not [line for line in lines if line.split()[0] in ("s", "s,", "min", "%", "MB")]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from chargehand.cli.show_task import describe_task
+from chargehand.trace import TaskState
+from chargehand.trace.task_detail import task_details
+from tests.events import make_event
 
 LONG = "You are the researcher. You find out what the given material says about one question, so that others can"
 
@@ -30,3 +33,17 @@ def test_an_exception_of_a_tool_is_shown_with_its_place() -> None:
     attempt = {"number": 1, "calls": [call]}
     lines = list(describe_task(whole | {"attempts": [attempt], "decisions": [], "outcome": None}))
     assert [line.split()[-1] for line in lines if "tools.py" in line] == ["crew/tools.py:12"]
+
+
+def test_a_reused_call_of_the_supervisor_names_its_role() -> None:
+    """The rewritten instruction in it would pass for an answer of the worker."""
+    reply = {"reply": {"text": "{}"}}
+    events = [
+        make_event("reused", "t1", 2, seq=1, at=1.0, key="t1/2/refine/1", result=reply, source="r0"),
+        make_event("reused", "t1", 2, seq=2, at=1.0, key="t1/2/model/1", result=reply, source="r0"),
+    ]
+    [(_, detail)] = task_details([TaskState("t1")], events, lambda hashes: {})
+    [attempt] = detail["attempts"]
+    assert [call.get("role") for call in attempt["calls"]] == ["refiner", None]
+    lines = list(describe_task({"task": "t1", "worker": "w", "status": "running", **detail}))
+    assert [line.split() for line in lines if line.startswith("role")] == [["role", "refiner"]]

@@ -198,7 +198,10 @@ def _reach(settings: Settings) -> Iterator[DoctorCheck]:
     names = {model.partition(":")[0] for model in chosen}
     if not names & settings.providers.keys():
         yield DoctorCheck("online", "ok", f"{', '.join(chosen)}: a script, there is nothing to reach")
-    for name in sorted((names & settings.providers.keys()) - {"embedded"}):
+    for name in sorted(names & settings.providers.keys()):
+        if name == "embedded":
+            yield DoctorCheck("online", "ok", "embedded runs in this process, there is nothing to reach")
+            continue
         yield asyncio.run(_answers(settings, settings.providers[name]))
     for model in chosen:
         if model.partition(":")[0] in settings.providers:

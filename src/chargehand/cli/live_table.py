@@ -28,8 +28,8 @@ from chargehand.events import (
     Warned,
 )
 from chargehand.trace import RunState, TaskState
-from chargehand.trace.event_words import describe_event, progress_words, sent_again
-from chargehand.trace.number_text import duration, first_line, moment, money, several, short
+from chargehand.trace.event_words import describe_event, phase_words, progress_words, sent_again
+from chargehand.trace.number_text import duration, first_line, money, several, short
 from chargehand.values.key import TaskPath
 
 REFRESH_S = 0.125
@@ -231,7 +231,7 @@ class LiveTable:
         limit = f" of {view.budget['tokens']:,}" if view.budget.get("tokens") else ""
         spent = f" of {money(view.budget['usd'])}" if view.budget.get("usd") else ""
         parts = [
-            self._phase(),
+            phase_words(view),
             # At the end the figure of the report, as below the answer: its event is written a moment later.
             _seconds(view.report["timing"]["wall_s"] if view.report else view.elapsed_seconds(now)),
             f"{done} of {total} done{_time_left(view, now)}" if view.tasks else "",
@@ -244,21 +244,6 @@ class LiveTable:
             # What is used is more important than the limits.
             line = "  " + " · ".join(filter(None, [*parts, f"{used} tokens", cost]))
         return Text(line, "dim", no_wrap=True, overflow="ellipsis")
-
-    def _phase(self) -> str:
-        view = self._view
-        if view.ended:
-            return view.status
-        if view.status == "paused":
-            calls = view.calls_in_flight
-            return f"paused, {several(calls, 'call')} in flight" if calls else "paused"
-        if view.questions and not any(view.status_of(task) == "running" for task in view.tasks.values()):
-            return "waiting for a person"
-        if view.waiting is not None:
-            return f"waiting for {view.waiting['provider']} until {moment(view.waiting['until'])}"
-        if not view.tasks:
-            return "planning"
-        return "writing the answer" if view.synthesis_started else "working"
 
     def _counts(self) -> Text:
         parts: list[tuple[str, str]] = [("  ", "")]
@@ -293,7 +278,7 @@ class LiveTable:
                 Text(status, STYLES[status]),
                 *([] if narrow else [Text(str(task.tries or ""))]),
                 Text(_time(task, self._view.counted_until(now))),
-                Text(f"{task.tokens:,}" if task.tokens else ""),
+                Text(f"{task.tokens:,}" if task.tokens or task.outcome is not None else ""),
                 *([Text(money(task.usd) if task.tokens else "")] if priced else []),
                 *([self._bar(task, now)] if wide else []),
                 Text(short(self._screen.clean(self._doing(task)), 200), "dim"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -10,10 +12,13 @@ from typing import Protocol, Self
 from chargehand.cli.screen import Screen
 from chargehand.events import Control, Decided, Event, RunStarted, Warned
 from chargehand.trace import RunState
-from chargehand.trace.event_words import describe_event, detail
-from chargehand.trace.number_text import short
+from chargehand.trace.event_words import describe_event, detail, phase_words
+from chargehand.trace.number_text import several, short
 
 LONGEST = 160
+# After so many seconds without a line, a line says that the run is still at work.
+MOST_SILENCE_S = 30.0
+_MOST_NAMED = 4
 
 
 class Progress(Protocol):
@@ -48,7 +53,7 @@ COLUMN = 11
 
 
 class Lines:
-    """One line per noteworthy event; every event with -v, none with -q."""
+    """One line per noteworthy event, and one after a long silence; every event with -v, none with -q."""
 
     shows_drafts = False
 
@@ -61,6 +66,8 @@ class Lines:
         self._begun = False
         # Lines to print once no person is being asked.
         self._kept: list[str] | None = None
+        self._last_line = time.monotonic()
+        self._ticking: asyncio.Task[None] | None = None
 
     @contextmanager
     def hold(self) -> Generator[None]:
@@ -88,11 +95,15 @@ class Lines:
             line = self._shorten_repeated(line, event)
             # Not shortened: a warning, a verdict or the reason of a retry ends with what to do about it.
             line = line if isinstance(event.body, Warned | Decided | Control) else short(line, LONGEST)
-            line = f"{self._view.elapsed_seconds(event.at):7.1f} s  {line}"
-            if self._kept is None:
-                self._screen.say(line, below=COLUMN)
-            else:
-                self._kept.append(line)
+            self._say(line, event.at)
+
+    def _say(self, words: str, at: float) -> None:
+        line = f"{self._view.elapsed_seconds(at):7.1f} s  {words}"
+        self._last_line = time.monotonic()
+        if self._kept is None:
+            self._screen.say(line, below=COLUMN)
+        else:
+            self._kept.append(line)
 
     def _shorten_repeated(self, line: str, event: Event) -> str:
         """Gives the reason of a retry only once: later retries of the task often have the same reason."""
@@ -108,9 +119,31 @@ class Lines:
         """Shows nothing: lines are only for completed events."""
 
     async def __aenter__(self) -> Self:
+        if not self._screen.quiet:
+            self._ticking = asyncio.create_task(self._tick(), name="signs of life")
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.gather(self._ticking, return_exceptions=True)
+
+    async def _tick(self) -> None:
+        while True:
+            silent = time.monotonic() - self._last_line
+            if silent >= MOST_SILENCE_S:
+                if self._kept is None and self._view.sessions:
+                    self._say(describe_work(self._view), time.time())
+                silent = 0.0
+            await asyncio.sleep(MOST_SILENCE_S - silent)
+
+
+def describe_work(view: RunState) -> str:
+    """What a run does now: `still working: t1, t2; 2 calls in flight`."""
+    running = [task.id for task in view.tasks.values() if view.status_of(task) == "running"]
+    more = f" and {len(running) - _MOST_NAMED:,} more" if len(running) > _MOST_NAMED else ""
+    named = f": {', '.join(running[:_MOST_NAMED])}{more}" if running else ""
+    calls = f"; {several(view.calls_in_flight, 'call')} in flight" if view.calls_in_flight else ""
+    return f"still {phase_words(view)}{named}{calls}"

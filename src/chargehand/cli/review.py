@@ -13,11 +13,7 @@ from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
     from chargehand.apps.review.choices import Form
-    from chargehand.apps.review.formats import Review
-    from chargehand.apps.review.text_format import Paint
-    from chargehand.cli.screen import Screen
     from chargehand.values.outcome import Severity
-    from chargehand.values.report import Report
 
 
 @click.command(cls=Command)
@@ -87,13 +83,12 @@ def review(
     from chargehand.apps.review.analyzers import reused_child
 
     reused_child.begin()  # loads the tools of the analyzers while this process loads its own modules
-    from chargehand.apps.review import render_review, run
+    from chargehand.apps.review import run
     from chargehand.apps.review.run_review import check_one_change
+    from chargehand.cli.print_review import print_review
     from chargehand.cli.read_inputs import STDIN, read_bytes
-    from chargehand.cli.report_footer import print_footer
     from chargehand.cli.screen import check_writable
     from chargehand.cli.watch_run import Stopped, drive, gate
-    from chargehand.values.status_words import FINISHED
 
     output = None if output == Path("-") else output
     check_writable(output)
@@ -120,97 +115,8 @@ def review(
     except Stopped as stopped:
         out.complain("Interrupted before the review began.")
         return stopped.exit_code
-    report = reviewed.report
     if preview and reviewed.nothing is not None:
         out.answer(reviewed.nothing)
         return code
-    if reviewed.nothing is not None or report.status not in FINISHED:
-        _print_without_review(reviewed, form, out, output, gated=fail_on is not None)
-        return code
-    _put(render_review(reviewed, form, out.redactor, _paint(output, out), _width(output)), out, output)
-    if form == "github":
-        _append_summary(render_review(reviewed, "md", out.redactor, _paint(output, out)), out)
-    # The text already lists its gaps.
-    on_screen = form == "text" and output is None
-    print_footer(_without_gaps(reviewed) if on_screen else report, out)
-    if code == 3 and fail_on is not None and out.quiet:
-        for gap in report.gaps:
-            out.complain(f"{gap.reason} {gap.impact}".strip())
+    print_review(reviewed, form, code, output)
     return gate(reviewed, code, out)
-
-
-def _print_without_review(reviewed: Review, form: Form, out: Screen, output: Path | None, *, gated: bool) -> None:
-    """Print why there was nothing to review, or why the review did not end; for programs, an empty document."""
-    from chargehand.apps.review import render_review
-
-    if reviewed.nothing is None:
-        is_document = form == "json"
-        out.complain(reviewed.report.answer)
-    else:
-        is_document = form != "text"
-        # With a gate it is printed even with -q: an empty review differs from a review without findings.
-        said = out.complain if gated else out.say
-        said(" ".join((reviewed.nothing, *reviewed.change.gaps)))
-    if is_document:
-        _put(render_review(reviewed, form, out.redactor, _paint(output, out)), out, output)
-
-
-def _without_gaps(review: Review) -> Report:
-    """The report without the gaps and notes that the text of the review already has."""
-    from chargehand.apps.review.review_report import unanalysed_notes
-
-    printed = unanalysed_notes(review.unanalysed, models=review.models)
-    notes = tuple(note for note in review.report.notes if note not in printed)
-    return review.report.model_copy(update={"gaps": (), "notes": notes})
-
-
-def _paint(output: Path | None, out: Screen) -> Paint:
-    """Colours and links to files on a terminal, unless NO_COLOR is set."""
-    import os
-    import sys
-
-    from chargehand.apps.review.text_format import STYLES, plain
-
-    if output is not None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return plain
-
-    def paint(words: str, style: str) -> str:
-        painted = click.style(words, **STYLES[style])
-        is_file = style == "path" and Path(words).is_file()
-        return out.link(Path(words), sys.stdout, painted) if is_file else painted
-
-    return paint
-
-
-def _width(output: Path | None) -> int | None:
-    """The width of the terminal; None for a file or another program, where lines are not wrapped."""
-    import sys
-
-    from chargehand.cli.screen import terminal_columns
-
-    return terminal_columns() if output is None and sys.stdout.isatty() else None
-
-
-def _append_summary(text: str, out: Screen) -> None:
-    """Append to the summary of a GitHub job, if this is one."""
-    import os
-
-    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-        try:
-            with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-        except OSError as error:
-            out.complain(f"The summary could not be written to {path}: {error.strerror}.")
-
-
-def _put(text: str, out: Screen, output: Path | None) -> None:
-    import sys
-
-    from chargehand.cli.screen import write, write_file, write_painted
-
-    if output is None:
-        (write_painted if sys.stdout.isatty() else write)(text)
-        sys.stdout.flush()
-    else:
-        write_file(output, text)
-        out.say_file("Review written to ", output, ".")

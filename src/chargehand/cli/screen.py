@@ -23,6 +23,8 @@ NARROWEST = 20
 _COMMAND = lazy_regex(r"(?:^ *|: )((?:chargehand [a-z]|pip install ).*)")
 # A command in a sentence: in backticks, or from a colon to the end.
 _WHOLE = lazy_regex(r"`[^`]+`|(?<=: )(?:chargehand [a-z]|pip install ).*")
+# The space between a number and its unit.
+_BEFORE_UNIT = lazy_regex(r"(?<=\d) (?=(?:ms|s|min|h|kB|MB|GB)\b|%)")
 # Stands for a space while lines are broken. No text has it: control characters are made visible before.
 _JOINED = "\0"
 
@@ -120,8 +122,9 @@ def fit(text: str, stream: TextIO, below: int | None = None) -> str:
         indent = len(line) - len(line.lstrip(" "))
         under = " " * ((indent + 2 if indent else 0) if below is None else below)
         command = _COMMAND.search(line) if len(line) > width else None
-        words = line[: command.start(1)] if command else line
+        words = _BEFORE_UNIT.sub(_JOINED, line[: command.start(1)] if command else line)
         broken = textwrap.wrap(words, width, subsequent_indent=under, break_long_words=False, break_on_hyphens=False)
+        broken = [each.replace(_JOINED, " ") for each in broken]
         if command:
             before = (under or "  ") if broken else " " * indent
             # Less indented if it fits then.
@@ -134,12 +137,12 @@ def fit(text: str, stream: TextIO, below: int | None = None) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Lines of the text, broken between words. A command to copy stays on one line, even if the line is too long.
 
-    A separator between two figures ends a line and never begins one.
+    A separator between two figures ends a line and never begins one. A number and its unit are on one line.
     """
     import textwrap
 
     joined = _WHOLE.sub(lambda found: found[0].replace(" ", _JOINED), " ".join(text.split()))
-    joined = joined.replace(" · ", f"{_JOINED}· ")
+    joined = _BEFORE_UNIT.sub(_JOINED, joined.replace(" · ", f"{_JOINED}· "))
     # In a narrow terminal, lines that are too long are better than one word per line.
     room = max(width, NARROWEST)
     lines = textwrap.wrap(joined, room, break_on_hyphens=False, break_long_words=_JOINED not in joined)

@@ -104,6 +104,8 @@ def _describe_order(ordered: dict[str, Any]) -> str:
 
 def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, str], list[int]]) -> Iterator[str]:
     result: dict[str, Any] = call.get("result") or {}
+    if (role := call.get("role", "worker")) != "worker":
+        yield from _label_lines("role", role)
     if call.get("reused"):
         yield from _label_lines("reused", _source(call["source"]))
     elif call["kind"] == "tool":
@@ -113,8 +115,6 @@ def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, st
         yield from _label_lines("tool", call["name"] if "refused" in call else f"{call['name']}({arguments})")
         if "refused" in call:
             yield from _label_lines("refused", call["refused"])
-    elif (role := call.get("role", "worker")) != "worker":
-        yield from _label_lines("role", role)
     # Messages of the worker and of tools were already shown as replies and results.
     for message in (each for each in call.get("messages", []) if each["role"] in ("system", "user")):
         prompt = (message["role"], _text_of(message))

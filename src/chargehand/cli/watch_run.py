@@ -24,6 +24,7 @@ from chargehand.runs.session import Session
 from chargehand.synthesizer import OnDraft
 from chargehand.trace import RunState
 from chargehand.values.report import Report
+from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
     from chargehand.apps.app_port import App, HasReport
@@ -108,6 +109,14 @@ def watch(
     except Stopped as stopped:
         out.complain(str(stopped))
         return stopped.exit_code
+    if result is not None and report.status in FINISHED:
+        from chargehand.apps.review import Review
+
+        if isinstance(result, Review):
+            from chargehand.cli.print_review import print_review
+
+            print_review(result, "json" if as_json else "text", code, output)
+            return gate(result, code, out)
     # The data of an app's report is not its answer.
     as_data = as_data or (app is None and report.data is not None)
     deliver(report, out, as_json=as_json, as_data=as_data, output=output)

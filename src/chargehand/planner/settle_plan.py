@@ -17,6 +17,7 @@ from chargehand.planner.preview import ceiling_of, preview
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
 from chargehand.values.estimate import PastRun
+from chargehand.values.key import PLAN_QUESTION
 from chargehand.values.outcome import Fault, Usage
 from chargehand.values.plan import Plan, Task
 from chargehand.values.request import Request
@@ -208,7 +209,7 @@ async def _approve(
     judge = role_models["judge"].model if "judge" in role_models else None
     estimate = preview(plan, team, roster, writer.model, request, ceiling, judge, past)
     text = f"{to_text(plan, APPROVAL_COLUMNS).rstrip()}\n\n{estimate}"
-    answer = await engine.ask("@plan/approve", question_about_plan(text))
+    answer = await engine.ask(PLAN_QUESTION, question_about_plan(text))
     said = verdict(answer)
     if said is None:
         return edited_plan(answer, plan)

@@ -103,6 +103,9 @@ class TaskList:
         task = order.task
         if order.order not in ("stop", "restart", "tell"):
             return ACCEPTED
+        if not self._tasks:
+            why = "no plan that is approved, so it has no tasks yet"
+            return Judgement("refused", f"{self._run} has {why}. What it waits for: chargehand show {self._run}")
         if task is None:
             return Judgement("refused", f"{order.order} needs a task: name one of {self._names()}.")
         if task not in self._tasks:
@@ -110,7 +113,7 @@ class TaskList:
 
             near = get_close_matches(task, self._tasks, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"It has: {self._names()}."
-            return Judgement("refused", f"The run has no task {task!r}. {hint}")
+            return Judgement("refused", f"{self._run} has no task {task!r}. {hint}")
         if order.order == "restart":
             return self._judge_restart(task, order, team)
         if (status := self.status_at_end(task)) is not None:
@@ -161,7 +164,7 @@ class TaskList:
     def _names(self) -> str:
         whole = [task for task in self._tasks if "/" not in task and ".s." not in task]
         more = f" and {len(whole) - _MOST_NAMED:,} more" if len(whole) > _MOST_NAMED else ""
-        return ", ".join(whole[:_MOST_NAMED]) + more if whole else "no tasks yet"
+        return ", ".join(whole[:_MOST_NAMED]) + more
 
     def _add(self, plan: Mapping[str, Any], scope: str = "") -> None:
         self._add_paths(plan, lambda id: within(scope, id) if scope else id)

@@ -37,7 +37,7 @@ from chargehand.values.base import JSON
 from chargehand.values.order import new_order
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
-from chargehand.values.request import Request
+from chargehand.values.request import SINGLE_CALL, Request
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -193,7 +193,7 @@ class RunLife(RecordedRuns):
             before = Settings.model_validate(state.start["settings"])
             team_ref: str | None = state.start["team"].get("ref") if noted is None else noted.team_ref
             again = parse(state.plan or state.drafted) if plan is None and state.plan_given else None
-        if again is not None and again.team == single_call.NAME:
+        if again is not None and again.team == SINGLE_CALL:
             base, team_ref = single_call.single_team(), None
         else:
             if self.team_ref is not None:

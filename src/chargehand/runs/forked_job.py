@@ -88,7 +88,8 @@ def _tasks_changed(before: Plan, plan: Plan) -> set[str]:
 def _unknown_task(run: str, task: str, plan: Plan) -> str:
     ids = [each.id for each in plan.tasks]
     if not ids:
-        return f"{run} has no plan yet, so there is no task {task} to begin at. Fork it with another model or plan."
+        why = f"{run} has no plan that is approved, so there is no task {task} to begin at"
+        return f"{why}. Approve its plan first, or fork it with another model or plan."
     if (root := root_task(task)) in ids:
         return f"{task} is within the task {root}, and a fork begins with a whole task: begin at {root}."
     more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""

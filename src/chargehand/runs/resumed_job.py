@@ -15,7 +15,7 @@ from chargehand.settings import Settings, check_endpoints
 from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
-from chargehand.values.key import TaskPath
+from chargehand.values.key import PLAN_QUESTION, TaskPath
 from chargehand.values.request import Request
 from chargehand.values.status_words import FINISHED
 
@@ -84,6 +84,8 @@ def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:
     """Whether a run has ended and is not continued: nothing is added or it lacks nothing, and no order waits."""
     if state.status not in FINISHED or state.report is None or state.restarts:
         return False
+    if state.approved is None and PLAN_QUESTION in state.answers:
+        return True  # a person rejected its plan
     lacks_nothing = state.status == "complete" and not reopened_tasks(state, added)
     return (lacks_nothing or not added.reopens) and not orders.pending()
 

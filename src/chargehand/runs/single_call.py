@@ -8,11 +8,10 @@ from chargehand.planner.before_spending import material_size
 from chargehand.settings import Settings
 from chargehand.team import Team, Worker
 from chargehand.values.plan import Plan, Task
-from chargehand.values.request import Request
+from chargehand.values.request import SINGLE_CALL, Request
 from chargehand.workers.worker_prompt import NO_PROMPT, material_room
 
 WORKER = "assistant"
-NAME = "single"
 _PROMPT = "Answer the request. Where there is material, answer from it, and say so when it does not have the answer."
 _CRITERION = "The request is answered, or what is missing is said."
 
@@ -22,13 +21,13 @@ def single_team() -> Team:
     tools = ("read_file", "list_files", "search_files")
     return Team(
         [Worker(WORKER, "Answers the whole request", prompt=_PROMPT, small_prompt=NO_PROMPT, tools=tools)],
-        name=NAME,
+        name=SINGLE_CALL,
     )
 
 
 def single_plan(request: str) -> Plan:
     task = Task(id="t1", worker=WORKER, instruction=request, success_criterion=_CRITERION)
-    return Plan(goal=request, tasks=(task,), team=NAME)
+    return Plan(goal=request, tasks=(task,), team=SINGLE_CALL)
 
 
 def prefers_one_call(request: Request, settings: Settings, stdin: str | None = None) -> str | None:

@@ -42,6 +42,7 @@ from chargehand.events import (
 from chargehand.text.escaping import dump_json
 from chargehand.trace.number_text import duration, first_line, moment, several, tasks_in_words
 from chargehand.trace.run_state import RunState
+from chargehand.values.request import SINGLE_CALL
 
 
 def describe_event(event: Event, view: RunState) -> str | None:
@@ -54,7 +55,8 @@ def _describe(event: Event, view: RunState) -> str | None:
     task = event.task or ""
     match event.body:
         case RunStarted(resumed=resumed):
-            return f"{'resumed' if resumed else 'run'} {event.run} with the team {view.team}"
+            team = "one plain call" if view.team == SINGLE_CALL else f"the team {view.team}"
+            return f"{'resumed' if resumed else 'run'} {event.run} with {team}"
         case PlanRejected(problems=problems):
             return f"the plan has {several(len(problems), 'problem')}: asking for a better one"
         case PlanApproved(plan=plan, strategy=strategy):
@@ -168,6 +170,22 @@ def detail(event: Event) -> str:
 # From the first number of tasks on, the remaining tasks are reported. From the second number of ended tasks on, the
 # remaining time is reported too.
 _FEW_TASKS, _ENOUGH_TASKS = 10, 3
+
+
+def phase_words(view: RunState) -> str:
+    """What the run does now: `planning`, `working`, `writing the answer`, `waiting for a person`, or its status."""
+    if view.ended:
+        return view.status
+    if view.status == "paused":
+        calls = view.calls_in_flight
+        return f"paused, {several(calls, 'call')} in flight" if calls else "paused"
+    if view.questions and not any(view.status_of(task) == "running" for task in view.tasks.values()):
+        return "waiting for a person"
+    if view.waiting is not None:
+        return f"waiting for {view.waiting['provider']} until {moment(view.waiting['until'])}"
+    if not view.tasks:
+        return "planning"
+    return "writing the answer" if view.synthesis_started else "working"
 
 
 def progress_words(view: RunState, at: float) -> str:

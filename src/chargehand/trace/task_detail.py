@@ -22,6 +22,9 @@ from chargehand.events import (
 )
 from chargehand.trace.run_parts import Data, TaskState
 
+# The word before the number of a call, in its key -> the role that made it. Other calls of models are the worker's.
+_ROLES = {"refine": "refiner", "reroute": "router", "score": "scorer", "select": "judge", "split": "planner"}
+
 Messages = Callable[[Iterable[str]], dict[str, bytes]]
 
 
@@ -63,6 +66,8 @@ class _Detail:
             case Reused(key=key, result=result, source=source):
                 kind = "model" if "reply" in result else "tool"
                 taken = {"kind": kind, "name": "", "reused": True, "source": source, "result": result}
+                if role := _ROLES.get(key.split("/")[-2]):
+                    taken["role"] = role
                 self._begin(event, key, taken)
             case ToolRefused(tool=tool, reason=reason):
                 self._begin(event, f"refused/{event.seq}", {"kind": "tool", "name": tool, "refused": reason})

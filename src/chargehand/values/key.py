@@ -12,6 +12,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+# The question whether the plan of a run may run.
+PLAN_QUESTION = "@plan/approve"
 # The words that follow an attempt in a key, each with a number after it. They are not tasks of a nested team.
 _NUMBERED = frozenset(
     {"analysis", "ask", "model", "recovery", "refine", "reroute", "score", "select", "split", "stated", "tool"}

@@ -7,6 +7,9 @@ from chargehand.values.budget import Budget
 from chargehand.values.default_limits import DEFAULT_CONCURRENCY, DEFAULT_TASKS, DEFAULT_WAIT_S
 from chargehand.values.outcome import Gap
 
+# The name of the team of one worker that answers a request in one plain call.
+SINGLE_CALL = "single"
+
 
 class Material(Value):
     """One file or folder given with `--with`: workers see it under `name`, never its real path."""

@@ -101,7 +101,8 @@ async def run(
     known = _known_findings(baseline)
     await _check_tools(Cache(_cache_of(door)))
     if (why := change.nothing) is not None:
-        return Review(nothing(change, why), Selection((), ()), change, SourceLines(change.root), nothing=why)
+        source = SourceLines(change.root)
+        return Review(nothing(change, why), Selection((), ()), change, source, nothing=why, fail_on=fail_on)
     comments = pr_comments[:MOST_COMMENTS] if pr_comments else None
     readings = await asyncio.to_thread(_plan_readings, door, change, comments) if has_model else ReadingPlan()
     trusted = change.in_place and door.trust.is_trusted(change.home)
@@ -217,7 +218,7 @@ class ReviewApp:
         change, kept = self.change or self.options.change(), self.options
         source = SourceLines(change.root, Redactor.from_env(os.environ).text)
         if report.status not in FINISHED:
-            return Review(report, Selection((), ()), change, source)
+            return Review(report, Selection((), ()), change, source, fail_on=kept.fail_on)
         least, known = kept.min_confidence, frozenset(kept.baseline)
         if kept.reading_keys and not later:
             from chargehand.apps.review.earlier_readings import keep_readings
