@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
+import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -697,3 +698,15 @@ def test_a_refusal_is_an_answer_too(said: CallResult, connected: bool, exists: b
         return limits.exists
 
     assert run_virtual(main())[0] is exists
+
+
+def test_a_wait_of_less_than_a_millisecond_works_on_uvloop() -> None:
+    """Its handle for such a wait does not know its time, and the next call that waits asks when the wait ends."""
+
+    async def call_after_a_short_pause() -> int:
+        limits = ProviderLimits("p")
+        limits.adaptive.hold(now(), 0.0004)
+        return len(await asyncio.gather(*(permit(limits, order=number) for number in range(3))))
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(call_after_a_short_pause()) == 3

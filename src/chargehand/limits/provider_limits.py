@@ -128,8 +128,10 @@ class ProviderLimits:
         # Since when no call may start because of the breaker or Retry-After; None while calls may start.
         self._out_since: float | None = None
         self._failures = 0
-        # The next moment at which time alone changes something for a waiter. None when no waiter waits for time.
+        # The next moment at which time alone changes something for a waiter. None when no waiter waits for time. The
+        # handle of uvloop for a wait of less than a millisecond does not know its time, so the time is kept here.
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
 
     @property
     def waiting(self) -> int:
@@ -277,13 +279,13 @@ class ProviderLimits:
 
     def _arm(self, at: float, head: _Waiter | None) -> None:
         if self._timer is not None:
-            if self._timer.when() == at:
+            if self._timer_at == at:
                 return
             self._timer.cancel()
             self._timer = None
         if head is not None and at < math.inf:
             loop = head.turn.get_loop()
-            self._timer = loop.call_at(at, self._wake, loop, at)
+            self._timer, self._timer_at = loop.call_at(at, self._wake, loop, at), at
 
     def _wake(self, loop: asyncio.AbstractEventLoop, at: float) -> None:
         self._timer = None
