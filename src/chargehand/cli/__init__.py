@@ -180,10 +180,7 @@ def _is_text(arg: str) -> bool:
 
 
 def _usage(error: click.ClickException) -> str:
-    if isinstance(error, click.NoSuchOption) and error.possibilities:
-        # The nearest is the first; the message would sort them.
-        error = click.NoSuchOption(error.option_name, possibilities=error.possibilities[:1], ctx=error.ctx)
-    message = error.format_message()
+    message = _unknown_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is None or "`chargehand" in message:
         return message
@@ -192,6 +189,25 @@ def _usage(error: click.ClickException) -> str:
     ):
         message += ". Write a request of several words in quotes"
     return f"{message}{'' if message.endswith(('.', '?', '!')) else '.'} See `{ctx.command_path} --help`."
+
+
+def _unknown_option(error: click.NoSuchOption) -> str:
+    """An option that is spelled almost like it, else the commands that have it."""
+    from difflib import get_close_matches
+
+    name = error.option_name
+    # Without dashes, in which all options are alike.
+    near = get_close_matches(name.strip("-"), [each.strip("-") for each in error.possibilities or ()], n=1)
+    if near:
+        return f"There is no option {name}. Did you mean --{near[0]}?"
+    ctx = error.ctx or click.Context(cli)
+    elsewhere = [
+        each
+        for each in COMMANDS
+        if (command := cli.get_command(ctx, each)) and any(name in param.opts for param in command.params)
+    ]
+    where = f" {name} is an option of: {', '.join(elsewhere)}." if elsewhere else ""
+    return f"There is no option {name} here.{where}"
 
 
 def _report_unexpected(error: Exception, args: list[str]) -> int:

@@ -35,7 +35,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.models.supervisor_models import SupervisorModel
     from chargehand.planner.before_spending import material_warnings, plain_call_hint
-    from chargehand.planner.preview import ceiling_of, preview
+    from chargehand.planner.preview import preview
     from chargehand.runs.roster import roster
     from chargehand.runs.single_call import prefers_one_call
     from chargehand.runs.supervisor import materials
@@ -66,10 +66,10 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     made = asyncio.run(supervisor.plan(text, material=material))
     _show(made, form, out)
     writer = SupervisorModel(model=settings.model_for("synthesizer").model)
-    ceiling = ceiling_of(made, asked, writer) if supervisor.team.mode == "plan" else None
     workers, judge = roster(supervisor.team, settings), settings.model_for("judge").model
     past = supervisor.home.past_runs(supervisor.team.name, settings.models_key)
-    out.say(preview(made, supervisor.team, workers, writer.model, asked, ceiling, judge, past))
+    # A plan that is run with --plan has no ceiling of its tasks.
+    out.say(preview(made, supervisor.team, workers, writer.model, asked, judge=judge, past=past))
     hint = prefers_one_call(asked, settings) if supervisor.is_default_team else None
     if (hint := hint or plain_call_hint(made, asked)) is not None:
         out.say(hint)
