@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ def demo(folder: Path) -> int:
     from chargehand.apps.demo import REQUEST, TUTORIAL
     from chargehand.apps.demo.material import LOGS, write_logs
     from chargehand.apps.shown_report import export_run
-    from chargehand.cli.screen import WIDEST, terminal_columns, write_file
+    from chargehand.cli.screen import write_file
     from chargehand.cli.signals import Stopped
     from chargehand.cli.watch_run import deliver, drive
     from chargehand.errors import UsageError
@@ -55,7 +54,7 @@ def demo(folder: Path) -> int:
         f"Material: {len(LOGS)} logs, {size / 1e6:.1f} MB or about {size // 4:,} tokens, too long for one prompt.",
         "Model: a script, so that nothing is sent anywhere. All else is a run like any other.",
     ):
-        out.say(textwrap.fill(line, min(terminal_columns(), WIDEST), subsequent_indent="  "))
+        out.say(line, below=2)
     out.say("")
     supervisor = _supervisor()
     try:
