@@ -27,7 +27,7 @@ Expected outcomes of work are values (`outcome.py`), never exceptions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -214,7 +214,8 @@ class ToolError(ChargehandError):
 
     def __init__(self, message: str = "", code: ToolErrorCode = "failed") -> None:
         super().__init__(message)
-        self.code: ToolErrorCode = code
+        # An unknown code must not cost the worker the message.
+        self.code: ToolErrorCode = code if code in get_args(ToolErrorCode) else "failed"
 
 
 class AnalyzerFailed(ChargehandError):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -153,6 +153,8 @@ class Mute(Exception):
     ("error", "message"),
     [
         (ToolError("No such town; try Oslo."), "No such town; try Oslo."),
+        (ToolError("No such town; try Oslo.", cast("Any", "my_code")), "No such town; try Oslo."),
+        (asyncio.CancelledError("by the tool"), "CancelledError: by the tool"),
         (ValueError("bad"), "ValueError: bad"),
         (TimeoutError(), "TimeoutError"),
         (SystemExit(3), "SystemExit: 3"),
@@ -174,6 +176,21 @@ def test_whatever_a_tool_raises_becomes_a_result(error: BaseException, message: 
     result = run(tool(fail if kind == "sync" else fail_async))
     assert failure(result) == message
     assert result.code == "failed"
+
+
+def test_a_tool_whose_own_job_was_cancelled_has_failed() -> None:
+    """Nobody cancelled the call: it has a result like any other, and the task of the run continues."""
+
+    @tool
+    async def wait_for_job() -> str:
+        """Wait for a job."""
+        job = asyncio.ensure_future(asyncio.Event().wait())
+        job.cancel()
+        await job
+        return "never"
+
+    result = run(wait_for_job)
+    assert (failure(result), result.code) == ("CancelledError", "failed")
 
 
 def test_an_exception_of_a_tool_has_its_place_in_the_users_code() -> None:

@@ -1,7 +1,7 @@
 """A tool and a model's arguments become a ToolResult: checked, run, turned into bounded text.
 
 Async tools run on the loop, sync ones in a thread, isolated ones in a process. Any exception of a tool becomes part of
-the result; only cancellation is passed on.
+the result; only cancellation of the call itself is passed on.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, m
     if tool.is_async:
         try:
             return _make_result(await tool.fn(**given), context, max_text)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                raise
             return _make_failure(error, context)
     return await _in_thread(lambda: run_sync(tool.fn, given, context, max_text))
 
@@ -60,8 +62,14 @@ def run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext
     """Call a function with checked arguments in this thread."""
     try:
         return _make_result(fn(**given), context, max_text)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 -- recorded in the result
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 -- recorded in the result
         return _make_failure(error, context)
+
+
+def _is_being_cancelled() -> bool:
+    """Whether somebody cancels the call; else its tool awaited something of its own that was cancelled."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 async def _in_thread(work: Callable[[], ToolResult]) -> ToolResult:
