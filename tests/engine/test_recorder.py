@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from chargehand.events import AttemptStarted, Event, Warned
+from chargehand.engine.local.recorder import Recorder
+from chargehand.events import AttemptStarted, Event, QuestionAsked, Warned
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.tools import tool
@@ -37,6 +38,29 @@ def test_a_listener_that_raises_is_left_out_and_the_run_goes_on() -> None:
     assert "RuntimeError: no screen" in warning
     assert heard == [(event.seq, event.kind) for event in events]
     assert [seq for seq, _ in heard] == list(range(1, len(heard) + 1))
+
+
+def test_a_question_is_on_the_record_when_listeners_get_it() -> None:
+    """So an answer that one of them gives at once finds it; the events after it come later still, in order."""
+    store = MemoryStore()
+    heard: list[tuple[str, int]] = []
+
+    async def work() -> None:
+        async with Recorder(
+            "run",
+            MemoryJournal(store),
+            seq=0,
+            clock=lambda: 0.0,
+            listeners=(lambda e: heard.append((e.kind, len(stored(store)))),),
+        ) as recorder:
+            recorder.emit(Warned(message="before"))
+            recorder.emit(QuestionAsked(key="plan", question={"id": "plan"}))
+            recorder.emit(Warned(message="after"))
+            assert heard == [("warning", 0)]
+            await recorder.commit()
+
+    run_virtual(work())
+    assert heard == [("warning", 0), ("question_asked", 3), ("warning", 3)]
 
 
 def test_a_listener_may_cancel() -> None:

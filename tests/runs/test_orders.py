@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -744,6 +745,22 @@ def test_an_answer_reaches_a_run_of_another_process(tmp_path: Path) -> None:
     assert took < 22
     answered = [event.body for event in Home(tmp_path).events(report.run) if event.kind == "question_answered"]
     assert [(each.answer, each.by) for each in answered] == [("Yes, to all of them.", "order")]
+
+
+@pytest.mark.parametrize(("words", "status"), [("approve", "complete"), ("perhaps", "waiting")])
+def test_who_is_told_of_a_question_can_answer_it_in_the_same_stream(words: str, status: str, tmp_path: Path) -> None:
+    """The question is on the record with its event. The run parks only if no answer to it can be used."""
+
+    async def main() -> Report:
+        door = Supervisor(TEAM, model=model(), home=tmp_path)
+        async for event in door.stream("Write", plan=plan(("t1",)), approve=True):
+            if event.kind == "question_asked":
+                door.source.orders(event.run).send(new_order("answer", question="plan", text="perhaps"))
+                with contextlib.suppress(InvalidAnswer):
+                    await door.answer(event.run, event.data["question"]["id"], words)
+        return door.report("last")
+
+    assert run_virtual(main())[0].status == status
 
 
 def test_of_two_answers_at_once_the_first_counts(tmp_path: Path) -> None:

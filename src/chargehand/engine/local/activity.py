@@ -9,17 +9,22 @@ from typing import Any, TypeVar
 
 from chargehand.engine.engine_session import Parked, ParkedStatus
 from chargehand.engine.local.slots import Slots
+from chargehand.record.mailbox import Mailbox, UnreadableOrder
 
 T = TypeVar("T")
 
 _TURNS_BEFORE_PARKING = 50
+# An answer that has been sent to the run is taken within this time.
+_ANSWER_IS_TAKEN_S = 1.0
 
 
 class Activity:
     """Enter it (`with activity:`) around an effect, a sleep or a commit; it can be entered several times at once."""
 
-    def __init__(self, slots: Slots, *, stays: bool = False) -> None:
+    def __init__(self, slots: Slots, *, stays: bool = False, mailbox: Mailbox | None = None) -> None:
         self._slots = slots
+        # Where answers arrive.
+        self._mailbox = mailbox
         slots.on_idle = self._update_standstill
         # Whether a run that only waits for a provider stays here; else it parks.
         self._stays = stays
@@ -154,7 +159,7 @@ class Activity:
         waits = self._waiting or self._provider_waits
         return bool(waits) and not (self.under_way or self._inline or self._paused)
 
-    def _park(self, turns: int) -> None:
+    def _park(self, turns: int, looks_for_answer: bool = True) -> None:
         # Some loop turns later: what just ended may have woken a task that starts something new.
         if not self._only_waits():
             return
@@ -162,8 +167,15 @@ class Activity:
             self._loop.call_soon(self._park, turns - 1)
         elif self._stays and self._provider_waits:
             self._provider_waits[0].set()
+        elif looks_for_answer and self._answer_is_there():
+            self._loop.call_later(_ANSWER_IS_TAKEN_S, self._park, 0, False)
         else:
             self.park("waiting")
+
+    def _answer_is_there(self) -> bool:
+        """Whether an answer waits to be taken, such as that of a listener that was just told of the question."""
+        orders = () if self._mailbox is None or not self._waiting else self._mailbox.pending()
+        return any(not isinstance(order, UnreadableOrder) and order.order == "answer" for order in orders)
 
 
 class _Standstill:

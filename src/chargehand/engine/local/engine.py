@@ -94,7 +94,7 @@ class LocalEngine:
             trace_header=inputs.trace_header,
         )
         self._slots = Slots(inputs.max_concurrent)
-        self._activity = Activity(self._slots, stays=inputs.stays)
+        self._activity = Activity(self._slots, stays=inputs.stays, mailbox=inputs.mailbox)
         self._slots.line_up(each["id"] for each in (self.replay.plan or {"tasks": ()})["tasks"])
         self.clock = LocalClock(self.replay, self._activity, inputs.wall_clock, inputs.chance, inputs.deadline_at)
         self._recorder = Recorder(

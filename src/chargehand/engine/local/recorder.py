@@ -1,17 +1,19 @@
 """Events as they happen -> batches on the journal: once per loop turn, only when someone waits, one in flight.
 
-So 500 concurrent workers share a few commits, and events always stay in the order in which they were emitted.
+So 500 concurrent workers share a few commits, and events always stay in the order in which they were emitted. Listeners
+get an event when it is emitted, a question when it is on the record: an answer that they give at once must find it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 from chargehand.engine.engine_session import Listener
 from chargehand.errors import ChargehandError, StorageError
-from chargehand.events import Event, EventBody, Warned
+from chargehand.events import Event, EventBody, QuestionAsked, Warned
 from chargehand.record.journal import Journal
 from chargehand.values.message import Message
 
@@ -35,6 +37,10 @@ class Recorder:
         self._seq = seq
         self._clock = clock
         self._listeners = listeners
+        # A question that is not on the record yet, and the events after it: listeners get them in order.
+        self._untold: deque[Event] = deque()
+        # The `seq` of the last event on the record.
+        self._written = seq
         self._events: list[Event] = []
         self._blobs: dict[str, bytes] = {}
         # Digests of messages already handed over in this session.
@@ -65,11 +71,19 @@ class Recorder:
         event = Event(self._run, self._seq, self._clock(), task, attempt, body)
         self._events.append(event)
         if self._listeners:
-            self._tell(event)
+            self._untold.append(event)
+            self._tell_in_order()
 
     def emit_at(self, site: Site, body: EventBody) -> None:
         """An event of one effect."""
         self.emit(body, site.task, site.attempt)
+
+    def _tell_in_order(self) -> None:
+        while self._untold:
+            event = self._untold[0]
+            if isinstance(event.body, QuestionAsked) and event.seq > self._written:
+                return
+            self._tell(self._untold.popleft())
 
     def _tell(self, event: Event) -> None:
         broken: list[tuple[Listener, Exception]] = []
@@ -138,6 +152,9 @@ class Recorder:
                     if not done.done():
                         done.set_exception(self._broken)
                 return
+            if events:
+                self._written = events[-1].seq
+                self._tell_in_order()
             for done in self._served:
                 if not done.done():
                     done.set_result(None)
