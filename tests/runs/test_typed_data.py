@@ -52,6 +52,12 @@ def run(home: Path, **options: Any) -> Report[Any]:
     return supervisor(home, OSLO.people).run_sync("How many?", plan=PLAN, **options)
 
 
+def test_data_that_nobody_asked_for_is_left_out(tmp_path: Path) -> None:
+    """The model's reply has some; without a type or a schema the answer is the text."""
+    report = run(tmp_path)
+    assert (report.status, report.data, report.unwrap()) == ("complete", None, "So [t1, t2].")
+
+
 def test_a_run_that_ended_is_resumed_with_its_type(tmp_path: Path) -> None:
     """The data on the record becomes the type again, without a call; without a type it is plain data."""
     before = run(tmp_path, output_type=City)

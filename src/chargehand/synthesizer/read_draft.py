@@ -49,7 +49,8 @@ def read_draft(
         if typed or (problems and _JSON.match(text)):
             return None, problems
         return read_markdown(text, tasks)
-    data = {name: value for name, value in data.items() if name == "data" or value is not None}
+    # `data` is for a run that asked for data, where null may be what its schema wants.
+    data = {name: value for name, value in data.items() if (typed if name == "data" else value is not None)}
     if "confidence" in data:
         data["confidence"] = read_confidence(data["confidence"], "confidence", [])
     if problems := violations(data, schema):
