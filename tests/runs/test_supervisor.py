@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import json
 import traceback
 from pathlib import Path
 from typing import Any
@@ -273,3 +274,26 @@ def test_a_run_that_was_made_in_python_is_continued_with_the_same_model_and_team
     ):
         with pytest.raises(error, match="made in Python"):
             asyncio.run(wrong.resume(run, retry_failed=True))
+
+
+def test_a_resumed_run_says_which_given_model_or_team_it_does_not_use(tmp_path: Path) -> None:
+    """It continues with those of its start; what the caller gave and the run had already needs no word."""
+    scripts: dict[str, str] = {}
+    for name, reply in (("bad", {"error": {"status": 400}}), ("good", {"json": {"summary": "s", "output": "x"}})):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"replies": [{"reply": reply}]}))
+        scripts[name] = f"scripted:{tmp_path / name}.json"
+    team, other = Team([Worker("w", "Works")]), Team([Worker("w", "Works hard")])
+    run = Supervisor(team, model=scripts["bad"], home=tmp_path).run_sync("x", plan=PLAN).run
+
+    def notes(given: Team | str | None, model: str | ScriptedModel | None) -> list[str]:
+        door = Supervisor(given, model=model, home=tmp_path)
+        report = asyncio.run(door.resume(run, retry_failed=True))
+        assert report.status == "failed"
+        return [note for note in report.notes if "not used" in note]
+
+    assert notes(team, scripts["bad"]) == notes(None, None) == []
+    assert ["fork(" in note for note in notes(team, scripts["good"])] == [True]
+    assert ["fork(" in note for note in notes(team, ScriptedModel([]))] == [True]
+    assert ["rerun(" in note for note in notes(other, None)] == [True]
+    assert ["rerun(" in note for note in notes("general", scripts["bad"])] == [True]
+    assert notes(None, None) == []

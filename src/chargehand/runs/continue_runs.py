@@ -125,7 +125,14 @@ class RunLife(RecordedRuns):
         `output_type` the data of the report is of that type; the model is asked by the schema on the record.
         """
         check_arguments(locals())
-        from chargehand.runs.resumed_job import Added, check_begun, job_of, stays_ended  # a new run does not need it
+        from chargehand.runs.resumed_job import (  # a new run does not need it
+            Added,
+            check_begun,
+            job_of,
+            stays_ended,
+            unused_model,
+            unused_team,
+        )
 
         run = self.find_run(run)
         added = Added(None if tokens is None else int(tokens), usd, deadline, retry_failed)
@@ -147,7 +154,10 @@ class RunLife(RecordedRuns):
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self.trust, self.settings, made)
-            job = job._replace(validate=invalid_data(output_type))
+            model = self.settings.model if self._gave_model else None
+            team = (self.team_ref or self.team) if self._gave_team else None
+            notes = (*unused_model(job, model), *unused_team(job, team))
+            job = job._replace(validate=invalid_data(output_type), notes=notes)
             async with self.shared_models.use_checked(job.settings, job.team, job.request.budget, job.plan) as models:
                 self.home.clear_cancel(run)
                 self.home.note(run, status="running")

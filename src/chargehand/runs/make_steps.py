@@ -41,6 +41,8 @@ class RunJob(NamedTuple):
     # Tasks to run again, and with them the supervisor's own failed calls; None leaves everything as it ended.
     reopen: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
+    # Notes of the report about this session alone.
+    notes: tuple[str, ...] = ()
     # What a run that begins takes over from the one it was forked from.
     fork: Fork | None = None
     # Judges the answer as data. It is code of the caller, so a resume in another process does without it.

@@ -35,6 +35,8 @@ class PreparedTeam:
         settings: Settings | None = None,
     ) -> None:
         check_arguments(locals())
+        # Whether the caller chose them: a run that continues has its own.
+        self._gave_team, self._gave_model = team is not None, model is not None
         self._clients: dict[str, ModelClient] = {}
         if model is not None and not isinstance(model, str):
             self._clients[MADE_IN_PYTHON.partition(":")[2]] = model

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from pydantic_core import to_json
+
 from chargehand.engine.engine_session import Prior
 from chargehand.errors import InvalidTeam, RunNotFound, UsageError
+from chargehand.models import MADE_IN_PYTHON
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import damage_error
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.make_steps import RunJob
-from chargehand.settings import Settings, check_endpoints
+from chargehand.settings import OF_TEAM, Settings, check_endpoints
 from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
 from chargehand.values.key import PLAN_QUESTION, TaskPath
-from chargehand.values.request import Request
+from chargehand.values.request import SINGLE_CALL, Request
 from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
@@ -78,6 +81,31 @@ def job_of(
         reopen=reopen if added.reopens else None,
         warnings=tuple(warnings),
     )
+
+
+def unused_model(job: RunJob, model: str | None) -> list[str]:
+    """A note if the run continues with another model than the caller gave."""
+    stored = job.settings.model
+    if model in (None, stored) or (model == OF_TEAM and (stored or "").startswith(f"{OF_TEAM}:")):
+        return []
+    given = "a client made in Python" if model == MADE_IN_PYTHON else model
+    kept = "the models of its settings" if stored is None else stored
+    another = f"await supervisor.fork({job.run!r}, model='provider:name')"
+    return [f"The model given, {given}, is not used: the run continues with {kept}. To use another: {another}."]
+
+
+def unused_team(job: RunJob, team: Team | str | None) -> list[str]:
+    """A note if the run continues with another team than the caller gave: a Team, or the name or folder of one."""
+    if team is None or (job.plan is not None and job.plan.team == SINGLE_CALL):
+        return []
+    if isinstance(team, str):
+        is_same = team == job.team_ref
+    else:
+        same_web = team.with_web() if job.request.web else team
+        is_same = to_json(same_web.to_json()) == to_json(job.team.to_json())
+    again = f"await supervisor.rerun({job.run!r})"
+    said = "The team given is not used: the run continues with the team that it was started with."
+    return [] if is_same else [f"{said} To use the other one: {again}."]
 
 
 def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:

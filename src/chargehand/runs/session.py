@@ -99,8 +99,8 @@ class Session:
         # Whether it waits in this process when it is paused.
         self._stays = stays
         self._earlier = earlier
-        # What the report says about listeners that raised.
-        self._notes: list[str] = []
+        # What the report says about this session, such as listeners that raised.
+        self._notes = list(job.notes)
         self._listeners: tuple[Listener, ...] = tuple(partial(_note_failure, each, self._notes) for each in listeners)
         self._on_draft = on_draft
         self._person = person
