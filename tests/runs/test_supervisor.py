@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import json
 import traceback
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from chargehand.errors import InvalidTeam, MissingKey, UsageError
 from chargehand.record.home import Home
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.settings import load_settings
-from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.testing import MemoryJournal, MemoryStore, ScriptedModel, run_virtual
 from chargehand.tools import Tool
 from chargehand.values.effect import ToolCall
 
@@ -297,3 +298,21 @@ def test_a_resumed_run_says_which_given_model_or_team_it_does_not_use(tmp_path: 
     assert ["rerun(" in note for note in notes(other, None)] == [True]
     assert ["rerun(" in note for note in notes("general", scripts["bad"])] == [True]
     assert notes(None, None) == []
+
+
+def test_a_run_may_be_recorded_in_a_journal_of_the_callers(tmp_path: Path) -> None:
+    """Nothing of it is in the home. It has an id of its own, which the record has too."""
+    store = MemoryStore()
+
+    @contextlib.asynccontextmanager
+    async def in_memory() -> AsyncGenerator[MemoryJournal]:
+        yield MemoryJournal(store)
+
+    model = ScriptedModel([{"reply": {"json": {"summary": "s", "output": "x"}}}])
+    door = Supervisor(Team([Worker("w", "Works")]), model=model, home=tmp_path)
+    report = door.run_sync(plan=PLAN, record=in_memory)
+    assert report.unwrap() == "x"
+    assert {event.run for event in MemoryJournal.read(store).events()} == {report.run}
+    assert Home(tmp_path).runs() == []
+    with pytest.raises(UsageError, match="stdin"):
+        door.run_sync(plan=PLAN, record=in_memory, stdin="x")

@@ -14,6 +14,7 @@ from chargehand.engine.people import Person
 from chargehand.events import ToolCalled
 from chargehand.models.resolve import Models
 from chargehand.record.home import Home
+from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
@@ -22,7 +23,7 @@ from chargehand.runs.check_request import check_plan, read_plan, team_for, with_
 from chargehand.runs.event_loop import less_collecting
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.prepared_team import team_reference
-from chargehand.runs.record_in_thread import open_record, remote_record
+from chargehand.runs.record_in_thread import open_record, remote_record, run_of
 from chargehand.runs.recorded_runs import RecordedRuns
 from chargehand.runs.report_from_record import report_ended
 from chargehand.runs.session import Session
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 OnSession = Callable[[Session], None]
 # Opens the record of a run that is about to begin or to continue; it may wait for the turn of the run.
-OpenRecord = Callable[[], AbstractAsyncContextManager[SqliteJournal]]
+OpenRecord = Callable[[], AbstractAsyncContextManager[Journal]]
 
 
 class ContinueOptions(TypedDict, total=False):
@@ -226,7 +227,7 @@ class RunLife(RecordedRuns):
             self.shared_models.use_checked(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
-            job = job._replace(run=journal.run)
+            job = job._replace(run=run_of(journal))
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
         return with_typed_data(report, output_type)
 
@@ -241,7 +242,7 @@ class RunLife(RecordedRuns):
         earlier = EarlierRun(run, []) if there is None else None
         request = job.request.model_copy(update={"material": there or job.request.material})
         async with (record or partial(open_record, partial(remote_record, "")))() as journal:
-            job = job._replace(run=journal.run, request=request, settings=settings)
+            job = job._replace(run=run_of(journal), request=request, settings=settings)
             return await run_job(self.home, job, on_event, self.say, earlier)
 
     @overload
@@ -291,13 +292,13 @@ class RunLife(RecordedRuns):
             called = [event.body for event in self.source.events(run) if isinstance(event.body, ToolCalled)]
             settings = job.settings.model_copy(update={"engine": "temporal", "temporal": noted.settings})
             async with (record or partial(open_record, partial(remote_record, "")))() as journal:
-                job = job._replace(run=journal.run, settings=settings, team_ref=noted.team_ref)
+                job = job._replace(run=run_of(journal), settings=settings, team_ref=noted.team_ref)
                 return await run_job(self.home, job, on_event, self.say, EarlierRun(run, called))
         async with (
             self.shared_models.use_checked(job.settings, job.team, job.request.budget, job.plan) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
-            job = job._replace(run=journal.run)
+            job = job._replace(run=run_of(journal))
             copy_documents(self.home, job)
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
         return with_typed_data(report, output_type)
@@ -314,7 +315,7 @@ class RunLife(RecordedRuns):
         self,
         job: RunJob,
         models: Models,
-        journal: Any,
+        journal: Journal,
         earlier: Replay | None,
         person: Person | None,
         on_event: Listener | None,
@@ -326,7 +327,8 @@ class RunLife(RecordedRuns):
             job,
             journal,
             models,
-            home=self.home,
+            # A run whose record is elsewhere leaves nothing in the home, and takes no orders from it.
+            home=self.home if self.home.has(job.run) else None,
             earlier=earlier,
             listeners=() if on_event is None else (on_event,),
             on_draft=on_draft,

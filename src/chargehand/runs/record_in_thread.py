@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TypeVar, cast
 
+from chargehand.record.home import new_run_id
+from chargehand.record.journal import Journal
 from chargehand.record.sqlite_journal import SqliteJournal
 
 T = TypeVar("T")
@@ -32,6 +35,11 @@ async def open_record(make: Callable[[], SqliteJournal]) -> AsyncGenerator[Sqlit
         yield journal
     finally:
         await asyncio.shield(in_thread(journal.close))
+
+
+def run_of(journal: Journal) -> str:
+    """The id of the run that a journal is for: its own, or a new one, as for a journal in memory."""
+    return cast("str | None", getattr(journal, "run", None)) or new_run_id(time.time())
 
 
 class _RemoteRecord:

@@ -27,7 +27,7 @@ from chargehand.runs.check_request import check_plan, read_plan, team_for, with_
 from chargehand.runs.continue_runs import OnSession, OpenRecord, RunLife
 from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.make_steps import RunJob
-from chargehand.runs.record_in_thread import open_record, remote_record
+from chargehand.runs.record_in_thread import open_record, remote_record, run_of
 from chargehand.runs.roster import supervisor_model
 from chargehand.runs.shared_models import SharedModels
 from chargehand.runs.typed_data import D, invalid_data, with_typed_data
@@ -226,10 +226,11 @@ class Supervisor(RunLife):
             self.shared_models.use_checked(settings, team, asked.budget, given) as models,
             (record or partial(open_record, self.home.create))() as journal,
         ):
+            run = run_of(journal)
             if stdin is not None:
-                asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(journal.run, stdin))})
+                asked = asked.model_copy(update={"material": (*asked.material, self._keep_input(run, stdin))})
             validate = invalid_data(output_type)
-            job = job._replace(run=journal.run, request=asked, validate=validate)
+            job = job._replace(run=run, request=asked, validate=validate)
             # Records are opened in threads: many are there in the same turn.
             await wait_to_begin()
             report = await self._work(job, models, journal, None, person, on_event, on_draft, on_session, stay)
@@ -245,7 +246,7 @@ class Supervisor(RunLife):
             raise UsageError(f"Temporal needs {error.name}, which is not installed: {INSTALL}") from None
         settings = with_dev_store(job.settings)
         async with (record or partial(open_record, partial(remote_record, "")))() as journal:
-            return await run_job(self.home, job._replace(run=journal.run, settings=settings), on_event, self.say)
+            return await run_job(self.home, job._replace(run=run_of(journal), settings=settings), on_event, self.say)
 
     @overload
     def run_sync(
@@ -376,6 +377,8 @@ class Supervisor(RunLife):
 
     def _keep_input(self, run: str, text: str) -> Material:
         """Standard input as a file in the run's own folder, so that a resume finds it again."""
+        if not self.home.has(run):
+            raise UsageError("`stdin` needs a record in the home: leave out `record`, or give the text as material.")
         path = self.home.folder(run) / "stdin.txt"
         path.touch(mode=0o600)
         path.write_text(text, encoding="utf-8")
