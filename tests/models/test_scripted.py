@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -46,6 +46,16 @@ def test_a_rule_matches_when_all_of_it_does(when: dict[str, Any], matches: bool)
     """Role, task, worker, attempt and contained text must all fit; what is left out fits anything."""
     model = ScriptedModel([{"when": when, "reply": {"text": "first"}}, {"reply": {"text": "second"}}])
     assert _ask(model).text == ("first" if matches else "second")
+
+
+def test_rules_in_python_have_the_shape_of_a_file_or_are_a_list() -> None:
+    """What is neither is an error in the words of Python."""
+    assert _ask(ScriptedModel({"replies": [{"reply": {"text": "a"}}]})).text == "a"
+    for wrong, said in ((["hi"], "ScriptedModel(["), ("replies.json", "ScriptedModel.load"), (7, "ScriptedModel([")):
+        with pytest.raises(UsageError) as caught:
+            ScriptedModel(cast("Any", wrong))
+        assert said in str(caught.value)
+    assert repr(ScriptedModel([])) == "<ScriptedModel, rules: 0, calls: 0>"
 
 
 def test_a_rule_answers_as_often_as_it_says() -> None:
@@ -153,6 +163,7 @@ def test_a_file_is_read_once_and_answers(tmp_path: Path) -> None:
         ("{}", "replies: Field required"),
         ('{"replies": [{"rply": {"text": "x"}}]}', "did you mean reply?"),
         ('{"replies": [{"reply": {"text": "x"}, "when": {"wroker": "w"}}]}', "unknown key replies.0.when.wroker"),
+        ('{"replies": [{"reply": {"text": "x"}, "when": {"role": "wroker"}}]}', "did you mean worker?"),
         ('{"replies": [{"reply": {}}]}', "needs one of text, json, tool_calls, error"),
         ('{"replies": [{"reply": {"text": 3}}]}', "replies.0.reply.text"),
         ('{"replies": [{"reply": {"error": {}}}]}', "replies.0.reply.error.status"),

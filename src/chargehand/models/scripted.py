@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic_core import ValidationError, from_json, to_json
 
@@ -15,14 +16,17 @@ from chargehand.models import Attribution
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount, ToolRequest
+from chargehand.values.role import Role
 
-_SHAPE = '{"replies": [{"when": {...}, "reply": {"text": "..."}}]}'
+_RULE = '{"when": {...}, "reply": {"text": "..."}}'
+_SHAPE = f'{{"replies": [{_RULE}]}}'
+_IN_PYTHON = f"ScriptedModel([{_RULE}])"
 
 
 class When(Value):
     """What a call must be for a rule to answer it; what is left out matches anything."""
 
-    role: str | None = None
+    role: Role | None = None
     task: str | None = None
     worker: str | None = None
     attempt: int | None = None
@@ -86,8 +90,14 @@ class Script(Value):
 class ScriptedModel:
     """Answers each call by the first rule that matches and has `times` left; `calls` holds what was asked."""
 
-    def __init__(self, replies: Sequence[Mapping[str, Any]], source: str = "the script") -> None:
-        self._rules = _script({"replies": list(replies)}, source).replies
+    def __init__(self, replies: Sequence[Mapping[str, Any]] | Mapping[str, Any], source: str = "the script") -> None:
+        """`replies` are the rules, or the content of a script file: `{"replies": [...]}`."""
+        if isinstance(replies, str | os.PathLike):
+            raise UsageError(
+                f"{str(replies)!r} is not a list of rules: give model='scripted:FILE', or ScriptedModel.load(FILE)."
+            )
+        data = replies if isinstance(replies, Mapping) else {"replies": replies}
+        self._rules = _script(data, source, _IN_PYTHON).replies
         self._left = [rule.times for rule in self._rules]
         self._source = source
         self.calls: list[tuple[ModelCall, Attribution]] = []
@@ -104,8 +114,11 @@ class ScriptedModel:
             raise UsageError(f"The script {path} cannot be read: {error.strerror}. Name an existing file.") from None
         except ValueError as error:
             raise UsageError(f"The script {path} is not JSON: {error}. It should be {_SHAPE}.") from None
-        _script(data, str(path))
-        return cls(data["replies"], str(path))
+        _script(data, str(path), _SHAPE)
+        return cls(data, str(path))
+
+    def __repr__(self) -> str:
+        return f"<ScriptedModel, rules: {len(self._rules)}, calls: {len(self.calls)}>"
 
     async def complete(
         self,
@@ -178,12 +191,12 @@ def _texts(call: ModelCall) -> str:
     return "\n".join(m.text for m in call.messages)
 
 
-def _script(data: Any, source: str) -> Script:
+def _script(data: Any, source: str, shape: str) -> Script:
     try:
         return Script.model_validate(data)
     except ValidationError as error:
         problems = [_problem(dict(found)) for found in error.errors(include_url=False)[:5]]
-        raise UsageError(f"{source} has the wrong shape: {'; '.join(problems)}. It should be {_SHAPE}.") from None
+        raise UsageError(f"{source} has the wrong shape: {'; '.join(problems)}. It should be {shape}.") from None
 
 
 _KEYS = sorted(
@@ -198,8 +211,14 @@ def _problem(found: dict[str, Any]) -> str:
     if found["type"] in ("model_type", "dict_type"):
         return f"{where} should be an object"
     if found["type"] == "extra_forbidden":
-        import difflib
-
-        close = difflib.get_close_matches(str(path[-1]), _KEYS, n=1)
-        return f"unknown key {where}" + (f" (did you mean {close[0]}?)" if close else "")
+        return f"unknown key {where}{_suggest(str(path[-1]), _KEYS)}"
+    if path[-1:] == ("role",):
+        return f"{where} is {found['input']!r}{_suggest(str(found['input']), get_args(Role))}: {found['msg']}"
     return f"{where}: {found['msg']}"
+
+
+def _suggest(word: str, known: Sequence[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
