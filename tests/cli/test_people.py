@@ -160,6 +160,8 @@ def test_a_rejected_plan_is_a_failed_run(shell: Shell) -> None:
     report = shell("show", "last", "--json").json
     assert (report["status"], report["outcomes"]) == ("failed", [])
     assert "too dear" in report["gaps"][0]["reason"]
+    assert (report["error"]["kind"], report["error"]["message"]) == ("cancelled", report["answer"])
+    assert "chargehand resume" not in result.complaint, "there is no way to continue"
     events = list(Home(shell.home).events(report["run"]))
     assert shell("resume", "last", "--retry-failed", "--tokens", "1000").code == 1
     assert list(Home(shell.home).events(report["run"])) == events, "there is nothing to try again"

@@ -156,18 +156,19 @@ def _timing(done: RunResults, synthesis: Synthesis, wall: float) -> Timing:
 
 def _nothing_run(request: Request, engine: Engine, why: Unplanned | Rejected) -> Report:
     if isinstance(why, Unplanned):
-        said = why.fault.message
+        fault = why.fault
     else:
         said = f"The plan was rejected{f': {why.reason}' if why.reason else ' by a person.'}"
+        fault = Fault(kind="cancelled", message=said)
     report = Report(
         run=engine.run,
         request=request.text,
         status="failed",
-        answer=said,
-        gaps=(Gap(reason=said, impact="Nothing was run."),),
+        answer=fault.message,
+        gaps=(Gap(reason=fault.message, impact="Nothing was run."),),
         usage=why.usage,
         timing=Timing(wall_s=engine.clock.now(), sequential_s=why.usage.seconds, critical_path_s=why.usage.seconds),
-        error=why.fault if isinstance(why, Unplanned) else None,
+        error=fault,
     )
     if isinstance(why, Unplanned):
         return report
