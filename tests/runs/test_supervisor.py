@@ -316,3 +316,13 @@ def test_a_run_may_be_recorded_in_a_journal_of_the_callers(tmp_path: Path) -> No
     assert Home(tmp_path).runs() == []
     with pytest.raises(UsageError, match="stdin"):
         door.run_sync(plan=PLAN, record=in_memory, stdin="x")
+
+
+def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
+    """As typed values, with how each ended."""
+    model = ScriptedModel([{"reply": {"json": {"summary": "s", "output": "x"}}, "times": 1}])
+    door = Supervisor(Team([Worker("w", "Works")], name="crew"), model=model, home=tmp_path)
+    assert door.runs() == ()
+    first, second = (door.run_sync(request, plan=PLAN).run for request in ("one", "two"))
+    listed = [(each.run, each.status, each.request, each.team) for each in door.runs()]
+    assert listed == [(second, "failed", "two", "crew"), (first, "complete", "one", "crew")]

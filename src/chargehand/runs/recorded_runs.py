@@ -23,6 +23,7 @@ from chargehand.values.report import Report
 from chargehand.values.status_words import FINISHED, RunStatus
 
 if TYPE_CHECKING:
+    from chargehand.record.index import RunInfo
     from chargehand.runs.send_order import SentOrder
     from chargehand.runs.temporal.all_runs import NotedRun
     from chargehand.values.run_diff import RunDiff
@@ -139,6 +140,10 @@ class RecordedRuns(PreparedTeam):
         # Words to a worker wait for its next call, on every machine; other orders wait only for another machine.
         wait_s = VERDICT_WAIT_S if kind == "tell" or self.home.has(name) else REMOTE_WAIT_S
         return await send_order(self.source, name, order, wait_s)
+
+    def runs(self) -> tuple[RunInfo, ...]:
+        """The runs on record, newest first: what `chargehand runs --json` prints."""
+        return tuple(self.source.runs())
 
     def report(self, run: str) -> Report:
         """What the record says now: the final report, or how far it has come."""
