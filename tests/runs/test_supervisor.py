@@ -6,18 +6,21 @@ import asyncio
 import contextlib
 import importlib.util
 import json
+import signal
 import traceback
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import chargehand
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import InvalidTeam, MissingKey, UsageError
+from chargehand.events import Event
 from chargehand.record.home import Home
 from chargehand.record.trusted_folders import TrustRegistry
+from chargehand.runs.session import Session
 from chargehand.settings import load_settings
 from chargehand.testing import MemoryJournal, MemoryStore, ScriptedModel, run_virtual
 from chargehand.tools import Tool
@@ -326,3 +329,31 @@ def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
     first, second = (door.run_sync(request, plan=PLAN).run for request in ("one", "two"))
     listed = [(each.run, each.status, each.request, each.team) for each in door.runs()]
     assert listed == [(second, "failed", "two", "crew"), (first, "complete", "one", "crew")]
+
+
+def test_ctrl_c_in_run_sync_names_the_run_in_a_short_traceback(tmp_path: Path) -> None:
+    """The run is interrupted and can be resumed; the caller's own function of the session is called as ever."""
+    sessions: list[Session] = []
+
+    def press(event: Event) -> None:
+        if event.kind == "model_called":
+            signal.raise_signal(signal.SIGINT)
+
+    reply = {"reply": {"json": {"summary": "s", "output": "x"}}}
+    slow, fast = ScriptedModel([{**reply, "delay_ms": 3_600_000}]), ScriptedModel([reply])
+    door = Supervisor(Team([Worker("w", "Works")]), model=slow, home=tmp_path)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            door.run_sync(plan=PLAN, on_event=press, on_session=sessions.append)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    (run,) = (each.run for each in sessions)
+    assert [run in note for note in caught.value.__notes__] == [True]
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "CancelledError" not in shown
+    assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
+    assert door.report(run).status == "interrupted"
+    assert asyncio.run(Supervisor(door.team, model=fast, home=tmp_path).resume(run)).status == "complete"
+    with pytest.raises(UsageError, match="on_session"):
+        door.run_sync(plan=PLAN, on_session=cast("Any", "x"))

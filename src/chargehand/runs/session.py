@@ -118,6 +118,11 @@ class Session:
         # The estimate of the plan by constants; None for a run that took over results of another session or run.
         self._by_plan: Figures | None = None
 
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+        return self._job.run
+
     def interrupt(self) -> None:
         """Begin nothing new, let calls in flight commit, stop; a second call stops at once. Resumable."""
         self._stop("interrupted")

@@ -29,6 +29,7 @@ from chargehand.runs.event_loop import run_in_loop, wait_to_begin
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.record_in_thread import open_record, remote_record, run_of
 from chargehand.runs.roster import supervisor_model
+from chargehand.runs.session import Session
 from chargehand.runs.shared_models import SharedModels
 from chargehand.runs.typed_data import D, invalid_data, with_typed_data
 from chargehand.settings import Settings
@@ -280,11 +281,26 @@ class Supervisor(RunLife):
                 "write `await supervisor.run(...)` instead."
             )
         run: Any = self.run
+        begun: list[str] = []
+        on_session = options.get("on_session")
+
+        def note_run(session: Session) -> None:
+            begun.append(session.run)
+            if on_session is not None:
+                on_session(session)
+
         try:
+            check_arguments({"on_session": on_session})
+            options["on_session"] = note_run
             return run_in_loop(run(request, output_type=output_type, schema=schema, **options))
         except UsageError as wrong:
             # What is wrong is in the caller's line, or in its function that raised, not in the frames between them.
             raise wrong.with_traceback(None) from wrong.__cause__
+        except KeyboardInterrupt as stop:
+            if begun and self.home.has(begun[0]):
+                again = f"asyncio.run(supervisor.resume({begun[0]!r}))"
+                stop.add_note(f"The run {begun[0]} is interrupted. Its results are kept. To continue it: {again}")
+            raise stop.with_traceback(None) from None
 
     async def stream(
         self,
