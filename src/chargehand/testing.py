@@ -36,7 +36,7 @@ def load_team(folder: str | Path) -> Team:
 
 
 class Deadlock(AssertionError):
-    """Nothing is left to run and no timer is set: the code under test would hang forever."""
+    """Nothing is left to run and no timer is set: the code under test would hang forever; says what waits."""
 
 
 class _JumpingSelector(selectors.SelectSelector):
@@ -46,6 +46,8 @@ class _JumpingSelector(selectors.SelectSelector):
         super().__init__()
         self.now = 0.0
         self.threads = 0
+        # Says what waits; set by the loop.
+        self.describe_waits: Callable[[], str] = str
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
@@ -54,7 +56,7 @@ class _JumpingSelector(selectors.SelectSelector):
         if self.threads or timeout is None:
             ready = super().select(LONGEST_REAL_WAIT_S)
             if not ready:
-                raise Deadlock
+                raise Deadlock(self.describe_waits())
             return ready
         self.now += timeout
         return []
@@ -70,6 +72,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
+        self._jumping.describe_waits = self._describe_waits
 
     def time(self) -> float:
         return self._jumping.now
@@ -80,8 +83,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._thread_done)
         return future
 
+    def _describe_waits(self) -> str:
+        tasks = sorted(f"{task.get_name()} in {_find_wait(task.get_coro())}" for task in asyncio.all_tasks(self))
+        threads = f"{self._jumping.threads} threads under way, " if self._jumping.threads else ""
+        return f"Nothing can run and no timer is set: {threads}these tasks wait: {'; '.join(tasks) or 'none'}."
+
     def _thread_done(self, _: asyncio.Future[Any]) -> None:
         self._jumping.threads -= 1
+
+
+def _find_wait(work: Any) -> str:
+    """The coroutines that a task is in, the innermost last."""
+    names: list[str] = []
+    while hasattr(work, "cr_await"):
+        names.append(work.__qualname__)
+        work = work.cr_await
+    return " > ".join(names)
 
 
 def run_virtual(work: Coroutine[Any, Any, T]) -> tuple[T, float]:

@@ -280,6 +280,29 @@ def test_a_function_shared_by_two_workers_is_one_tool() -> None:
     assert list(team.tools()) == ["area"]
 
 
+def test_a_shared_tool_may_be_given_as_itself() -> None:
+    """It is known by its name, as in a file."""
+
+    @tool
+    def area(city: str) -> int:
+        """Area of a city."""
+        return len(city)
+
+    team = Team([Worker("a", "A", tools=[area]), Worker("b", "B", tools=[area])], shared_tools=[area])
+    assert (team.shared_tools, team.problems()) == (("area",), [])
+    assert codes_of([Worker("a", "A")], shared_tools=[3]) == ["invalid_value"]
+
+
+def test_a_tool_without_a_description_is_a_warning() -> None:
+    """A model would have to guess what it does."""
+
+    def area(city: str) -> int:
+        return len(city)
+
+    found = Team([Worker("a", "A", tools=[area])]).problems()
+    assert [(each.code, each.severity) for each in found] == [("missing_description", "warning")]
+
+
 def test_too_many_workers_or_tools_is_only_a_warning() -> None:
     """More than 7 workers suggest a sub-team, more than 10 tools a split; both still work."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from chargehand.errors import ToolError, UsageError
-from chargehand.tools import BUILTIN, Tool, ToolContext, tool
+from chargehand.tools import BUILTIN, Tool, ToolContext, call, tool
 from chargehand.tools.parameter_model import make_model, make_schema
 from chargehand.values.base import Field as OurField
 
@@ -140,6 +141,37 @@ def test_a_tool_is_frozen() -> None:
     """Nothing of a tool can be set afterwards."""
     with pytest.raises(FrozenInstanceError):
         population.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_tool_has_the_names_of_its_function() -> None:
+    """So documentation tools and messages speak of the function."""
+    assert (population.__name__, population.__module__) == ("population", __name__)
+    assert population.__doc__ == population.fn.__doc__
+
+
+class Box:
+    def __init__(self, inhabitants: dict[str, int]) -> None:
+        self.inhabitants = inhabitants
+
+    def look_up(self, city: str, factor: int = 1) -> int:
+        """Inhabitants of a city."""
+        return self.inhabitants[city] * factor
+
+
+def test_the_method_of_an_object_is_a_tool() -> None:
+    """The model sees its name, its docstring and its parameters without the object."""
+    made = tool(effect="read")(Box({"Oslo": 7}).look_up)
+    assert (made.name, made.description, [*made.parameters["properties"]]) == (
+        "look_up",
+        "Inhabitants of a city.",
+        ["city", "factor"],
+    )
+    assert asyncio.run(call(made, {"city": "Oslo", "factor": 2}, ToolContext())).text == "14"
+    assert made.code == population.code, "the hash of this file"
+    with pytest.raises(UsageError, match="isolated"):
+        tool(isolated=True)(Box({}).look_up)
+    with pytest.raises(UsageError, match=r"tools=\[box\.look_up\]"):
+        tool(Box.look_up)
 
 
 def test_a_name_can_be_given() -> None:

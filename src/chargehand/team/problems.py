@@ -101,6 +101,11 @@ def _own_problems(worker: Worker, index: int, known_tools: Collection[str], plac
         if held.lacks is not None and (lacking := held.lacks()):
             message = f"{the_worker} is not offered {held.name!r}, which needs {lacking}."
             yield warning("tool_not_offered", "tools", message)
+        if not held.description:
+            message = (
+                f"the tool {held.name!r} of {worker.name!r} has no description: say in its docstring what it does."
+            )
+            yield warning("missing_description", "tools", message)
     if ESCALATE in worker.tool_names:
         message = f"every worker has a built-in tool {ESCALATE!r}: rename the one of {worker.name!r}."
         yield problem("duplicate_tool", "tools", message)

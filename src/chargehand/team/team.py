@@ -77,7 +77,7 @@ class Team:
             *,
             name: str = ...,
             description: str = ...,
-            shared_tools: Sequence[str] = ...,
+            shared_tools: Sequence[AnyTool] = ...,
             examples: Sequence[Example | Mapping[str, Any]] = ...,
             synthesis: SynthesisSpec | Mapping[str, Any] = ...,
             scrutiny: Scrutiny | Mapping[str, Any] = ...,

@@ -22,7 +22,8 @@ from chargehand.team.team_sections import (
     read_recovery,
     wrong_in,
 )
-from chargehand.team.worker import Worker
+from chargehand.team.worker import Worker, find_tool
+from chargehand.tools import Tool
 from chargehand.values.argument_rules import (
     Rule,
     flag,
@@ -59,10 +60,16 @@ SECTIONS: dict[str, type[Value]] = {
     "recovery": Policy,
 }
 LISTS: dict[str, type[Value]] = {"examples": Example, "routes": RouteRule, "route_examples": RouteExample}
+
+
+def _tool(value: Any) -> str | None:
+    return None if isinstance(value, str) or callable(value) else "a tool or a tool's name"
+
+
 _ELEMENTS: dict[str, Rule] = {
     "workers": instance_of("a Worker, such as Worker('finder', 'Looks figures up')", Worker),
-    "shared_tools": text,
-    "factory_tools": lambda value: None if isinstance(value, str) or callable(value) else "a tool or a tool's name",
+    "shared_tools": _tool,
+    "factory_tools": _tool,
     "factory_tiers": one_of(TIERS),
 }
 
@@ -83,6 +90,8 @@ def read_arguments(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Probl
     for name, rule in _ELEMENTS.items():
         if name != "factory_tools" or given[name] is not None:
             fields[name] = _read_list(name, given[name], rule, said)
+    shared = (each if isinstance(each, str) else find_tool(each) for each in fields["shared_tools"])
+    fields["shared_tools"] = tuple(each.name if isinstance(each, Tool) else each for each in shared)
     for name, shape in LISTS.items():
         fields[name] = _read_values(reader, name, given[name], shape, said)
     for name, shape in SECTIONS.items():

@@ -48,6 +48,12 @@ class Tool(Generic[P, R]):
     # What is missing for it to work here, such as a key; a tool that lacks something is not offered to workers.
     lacks: Callable[[], str | None] | None = None
 
+    def __post_init__(self) -> None:
+        """Be known by the function's names, as `functools.wraps` does it; the fields of the Tool stay frozen."""
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            if (said := getattr(self.fn, name, None)) is not None:
+                self.__dict__[name] = said
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.fn(*args, **kwargs)
 
@@ -122,7 +128,7 @@ def tool(
     needs_trust: bool = False,
     lacks: Callable[[], str | None] | None = None,
 ) -> Tool | DefineTool:
-    """A typed function as a tool.
+    """A typed function, or a method of an object, as a tool.
 
     `effect` says what a repeat would do: `read` changes nothing, `idempotent` may be repeated, `once` must not be.
     `isolated` runs it in a child process that is killed when the call is cancelled.
@@ -146,14 +152,15 @@ def tool(
 
 def _check(function: Callable[..., Any], effect: str, *, isolated: bool) -> None:
     """Raise UsageError for mistakes that can be found before the annotations are resolved."""
-    if not inspect.isfunction(function):
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
         raise UsageError(f"@tool is for functions, not for {function!r}.")
     where = f"Tool function {function.__qualname__}"
     if effect not in get_args(ToolEffect):
         raise UsageError(f"{where}: effect={effect!r} is not one of {', '.join(get_args(ToolEffect))}.")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"{where} yields values; a tool returns one.")
-    if isolated and (function.__module__ == "__main__" or "<locals>" in function.__qualname__):
+    is_local = "<locals>" in function.__qualname__ or inspect.ismethod(function)
+    if isolated and (function.__module__ == "__main__" or is_local):
         raise UsageError(
             f"{where} is isolated, so another process must be able to import it: "
             "move it to the top level of a module that is not the script itself."
@@ -161,6 +168,12 @@ def _check(function: Callable[..., Any], effect: str, *, isolated: bool) -> None
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise UsageError(f"{where}: parameter {parameter} must be a plain one that can be given by name.")
+        if parameter.annotation is parameter.empty and parameter.name in ("self", "cls"):
+            bound = f"box.{function.__name__}"
+            raise UsageError(
+                f"{where} is a method: leave out @tool, and give it with its object: tools=[{bound}], "
+                f"or tools=[tool(effect='read')({bound})]."
+            )
         if parameter.annotation is parameter.empty:
             raise UsageError(
                 f"{where}: parameter {parameter.name!r} has no annotation; write `{parameter.name}: str` or its type."
