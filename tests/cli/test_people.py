@@ -327,6 +327,10 @@ def test_a_tool_call_that_needs_approval_is_refused_where_nobody_may_be_asked(sh
     result = shell("run", "--team", folder, "--plan", file, "--model", shell.script(*PAYS))
     assert "start the run with `ask`" in result.err
     assert not (folder / "paid.txt").exists()
+    notes = shell("show", "last", "--json").json["notes"]
+    assert [note for note in notes if note.startswith("pay was not called")] != []
+    again = shell("rerun", "last", "--json").json
+    assert again["notes"] == notes
 
 
 # -- on a terminal ---------------------------------------------------------------------------------------------------

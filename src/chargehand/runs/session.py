@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +26,7 @@ from chargehand.engine.engine_session import (
 from chargehand.engine.make_engine import make_engine
 from chargehand.engine.people import Later, Person, read_words
 from chargehand.errors import ChargehandError, InvalidAnswer, RecordGone, UsageError
-from chargehand.events import Event, RunEnded
+from chargehand.events import Event, RunEnded, ToolRefused
 from chargehand.models.resolve import Models
 from chargehand.models.supervisor_models import SupervisorModels
 from chargehand.planner.preview import estimate_by_plan
@@ -46,7 +46,7 @@ from chargehand.steps.run_steps import RunSteps
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
-from chargehand.tools import ToolContext
+from chargehand.tools import Tool, ToolContext
 from chargehand.values.argument_rules import show
 from chargehand.values.base import JSON
 from chargehand.values.budget import Budget
@@ -231,7 +231,7 @@ class Session:
             deadline_s=job.request.deadline_s,
             hedge_after_s=job.team.recovery.hedge_after_s,
             writer=supervisors["synthesizer"].model if "synthesizer" in supervisors else None,
-            listeners=self._listeners,
+            listeners=(*self._listeners, *self._watch_refusals(job, tools)),
             people=None if self._person is None else partial(_ask, self._person, self._job),
             read_answer=partial(_read_answer, self._job),
             mailbox=self._mailbox,
@@ -240,6 +240,15 @@ class Session:
             wall_clock=self._wall_clock,
             chance=self._chance,
         )
+
+    def _watch_refusals(self, job: RunJob, tools: Mapping[str, Tool]) -> list[Listener]:
+        """A listener for calls that nobody may be asked about: the report names their tools. None without such tools."""
+        if job.request.ask or not any(tool.approve for tool in tools.values()):
+            return []
+        watch = partial(_note_refusal, self._notes)
+        for event in self._journal.events():  # those of earlier sessions
+            watch(event)
+        return [watch]
 
     def _past(self, job: RunJob) -> list[PastRun]:
         return [] if self._home is None else self._home.past_runs(job.team.name, job.settings.models_key)
@@ -373,6 +382,14 @@ def _note_failure(listener: Listener, notes: list[str], event: Event) -> None:
     except Exception as error:
         notes.append(f"on_event raised {type(error).__name__}: {error}. The run continued without it.")
         raise
+
+
+def _note_refusal(notes: list[str], event: Event) -> None:
+    body = event.body
+    if isinstance(body, ToolRefused) and body.code == "not_approved":
+        note = f"{body.tool} was not called: a person has to approve its calls. Start the run with ask=True (--ask)."
+        if note not in notes:
+            notes.append(note)
 
 
 def _add_notes(report: Report, notes: list[str]) -> Report:
