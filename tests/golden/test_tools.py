@@ -61,16 +61,24 @@ def long() -> str:
     return "x" * 50_007
 
 
+class Towns:
+    def population(self, town: str) -> int:
+        return len(town)
+
+
 def test_wrong_calls() -> None:
     """Of any tool: what is wrong with the arguments, the result, the process of an isolated one and a definition."""
     with pytest.raises(UsageError) as no_function:
         tool("population")  # pyright: ignore
+    with pytest.raises(UsageError) as a_method:
+        tool(Towns.population)
     messages = {
         "wrong arguments": use(town, name=3, sise=4),
         "a result without a JSON form": use(ring),
         "a process that crashed": use(shelf.crash),
         "a long result": use(long).splitlines()[-1],
         "what is not a function": str(no_function.value),
+        "a method without its object": str(a_method.value),
     }
     check_wording("tool_calls", messages)
 

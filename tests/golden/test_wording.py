@@ -15,7 +15,7 @@ from chargehand.events.kinds import KINDS
 from chargehand.models.provider_errors import Endpoint, cut, from_status, too_large, unreadable
 from chargehand.planner.lost_details import losses
 from chargehand.record.storage_errors import damage_error, storage_error
-from chargehand.runs.check_arguments import RULES
+from chargehand.runs.check_arguments import FORK_MODEL, RULES
 from chargehand.runs.report_from_record import estimate_notes
 from chargehand.settings import load_settings
 from chargehand.team import Example, Team, Worker, load
@@ -149,6 +149,10 @@ def of_a_class(team: Team) -> str:
     return team.name
 
 
+def of_no_words(city: str) -> int:
+    return len(city)
+
+
 def team_problems(*workers: Worker, **options: Any) -> str:
     try:
         return "\n".join(map(str, Team(list(workers), **options).problems()))
@@ -174,6 +178,7 @@ def test_problems_of_teams() -> None:
             shared_tools=["population"],
         ),
         "a tool twice": team_problems(Worker("a", "A", tools=[population, population])),
+        "a tool without a docstring": team_problems(Worker("a", "A", tools=[of_no_words])),
         "a tool with a built-in name": team_problems(Worker("a", "A", tools=[escalate])),
         "unknown fallback": team_problems(Worker("a", "A", fallback="nobody")),
         "fallbacks in a cycle": team_problems(Worker("a", "A", fallback="b"), Worker("b", "B", fallback="a")),
@@ -296,7 +301,8 @@ def test_wrong_arguments_in_python() -> None:
         "on_event": listen,
         "on_draft": 3,
     }
-    check_wording("python_arguments", wrong_arguments(values, RULES))
+    fork = wrong_arguments({"model": object()}, {"model": FORK_MODEL})
+    check_wording("python_arguments", {**wrong_arguments(values, RULES), "model of a fork": fork["model"]})
 
 
 # -- settings --------------------------------------------------------------------------------------------------------

@@ -763,6 +763,14 @@ def test_who_is_told_of_a_question_can_answer_it_in_the_same_stream(words: str, 
     assert run_virtual(main())[0].status == status
 
 
+def test_an_answer_may_be_data(tmp_path: Path) -> None:
+    """An edited plan as it is in Python, without a detour over its text."""
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    report = door.run_sync("Write", plan=plan(("t1",), ("t2",)), approve=True)
+    assert asyncio.run(door.answer(report.run, "plan", plan(("t1",)).to_json())) == ()
+    assert [each.task for each in asyncio.run(door.resume(report.run)).outcomes] == ["t1"]
+
+
 def test_of_two_answers_at_once_the_first_counts(tmp_path: Path) -> None:
     """The owner decides: the other one is refused with what is recorded."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chargehand.errors import IncompleteRun
-from chargehand.values.outcome import Fault, done, failed
+from chargehand.values.outcome import Fault, Outcome, done, failed
 from chargehand.values.plan import Plan, Task
 from chargehand.values.report import Gap, Provenance, Report
 from chargehand.values.status_words import RunStatus
@@ -47,6 +47,15 @@ def test_unwrap_refuses_what_has_not_ended_with_an_answer(status: RunStatus) -> 
     """Also where a partial answer would do."""
     with pytest.raises(IncompleteRun, match=f"r1 is {status}"):
         report(status, outcomes=()).unwrap(partial=True)
+
+
+def test_why_a_task_failed_is_said_once() -> None:
+    """The kind of its error says that it failed."""
+    fault = Fault(kind="bad_request", message="The model is down")
+    outcome = Outcome(task="t2", status="failed", worker="w", error=fault)
+    gap = Gap(task="t2", reason="failed: The model is down", impact="")
+    with pytest.raises(IncompleteRun, match=r"t2 \(bad_request\): The model is down\."):
+        report("partial", gaps=(gap,), outcomes=(outcome,)).unwrap()
 
 
 def test_unwrap_never_returns_text_where_a_type_was_asked_for() -> None:

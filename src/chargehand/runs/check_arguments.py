@@ -73,6 +73,7 @@ _count = optional(number("a whole number above 0, or leave it out", whole=True, 
 _amount = optional(number("a number above 0, or leave it out", above=0))
 _seconds = optional(number("a number of seconds above 0, or leave it out", above=0))
 
+FORK_MODEL = instance_of("'provider:name'; a client is given to Supervisor", str)
 NOTIFY = optional(function("a function, not an async one, that takes a sentence", 1, coroutine=False))
 WATCH: dict[str, Rule] = {
     "record": optional(function("a function without parameters", 0, coroutine=False)),
@@ -114,7 +115,9 @@ RULES: dict[str, Rule] = {
     "run": _run,
     "at": optional(text),
     "question": instance_of("the id of a question, such as 'plan'", str),
-    "words": instance_of("a str: 'approve', 'reject [reason]', the answer, or JSON as of plan.model_dump_json()", str),
+    "words": instance_of(
+        "a str: 'approve', 'reject [reason]', the answer; or data, such as plan.to_json()", str, dict, list
+    ),
     "by": text,
     **WATCH,
 }

@@ -18,7 +18,7 @@ from chargehand.record.journal import Journal
 from chargehand.record.replay import Replay, replay
 from chargehand.record.sqlite_journal import SqliteJournal
 from chargehand.record.storage_errors import reading
-from chargehand.runs.check_arguments import RULES, check_arguments
+from chargehand.runs.check_arguments import FORK_MODEL, RULES, check_arguments
 from chargehand.runs.check_request import check_plan, read_plan, team_for, with_trust_notes
 from chargehand.runs.event_loop import less_collecting
 from chargehand.runs.make_steps import RunJob
@@ -33,7 +33,7 @@ from chargehand.settings import Settings, as_before, found_from
 from chargehand.synthesizer import OnDraft
 from chargehand.team import Team, load
 from chargehand.text.plan_json import parse
-from chargehand.values.argument_rules import optional, text
+from chargehand.values.argument_rules import optional
 from chargehand.values.base import JSON
 from chargehand.values.order import new_order
 from chargehand.values.plan import Plan
@@ -269,7 +269,7 @@ class RunLife(RecordedRuns):
         All other tasks are taken over as they are, at no cost. With `model` alone every task is done again, by the same
         plan. Team, request and settings are those stored with the run. `output_type` as for `rerun`.
         """
-        check_arguments(locals(), {**RULES, "model": optional(text)})
+        check_arguments(locals(), {**RULES, "model": optional(FORK_MODEL)})
         from chargehand.runs.forked_job import Different, copy_documents, fork_job  # no other run needs it
         from chargehand.runs.resumed_job import Added, job_of
 

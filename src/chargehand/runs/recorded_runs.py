@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from pydantic_core import ValidationError
+from pydantic_core import ValidationError, to_json
 
 from chargehand.errors import NoOpenQuestion, RunOwned, UsageError
 from chargehand.events import Event, RunEnded
@@ -17,6 +17,7 @@ from chargehand.record.storage_errors import reading
 from chargehand.runs.check_arguments import check_arguments
 from chargehand.runs.prepared_team import PreparedTeam
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
+from chargehand.values.base import JSON
 from chargehand.values.effect import Question
 from chargehand.values.order import OrderKind, new_order
 from chargehand.values.report import Report
@@ -160,15 +161,18 @@ class RecordedRuns(PreparedTeam):
         """What the run asks a person and has no answer to, in the order it was asked; none once it has ended."""
         return open_questions(self.source.state(self.find_run(run)))
 
-    async def answer(self, run: str, question: str, words: str, *, by: str = "python") -> tuple[Question, ...]:
+    async def answer(
+        self, run: str, question: str, words: str | dict[str, JSON] | list[JSON], *, by: str = "python"
+    ) -> tuple[Question, ...]:
         """Put a person's answer on the record; `resume` continues a run that no process runs, another continues itself.
 
-        Gives what is still open. An answer that cannot be used is refused and changes nothing: InvalidAnswer. The first
-        one counts; another is refused with it: NoOpenQuestion.
+        `words` are a text, or data for an answer in JSON. Gives what is still open. An answer that cannot be used is
+        refused and changes nothing: InvalidAnswer. The first one counts; another is refused with it: NoOpenQuestion.
         """
         from chargehand.runs.answer_question import record_answer  # no run needs it
 
         check_arguments({"run": run, "question": question, "words": words, "by": by})
+        words = words if isinstance(words, str) else to_json(words).decode()
         run = self.find_run(run)
         if not self.home.has(run):
             return await self._answer_as_order(run, question, words, by, RunOwned(f"{run} is on Temporal."))

@@ -242,7 +242,7 @@ class Session:
         )
 
     def _watch_refusals(self, job: RunJob, tools: Mapping[str, Tool]) -> list[Listener]:
-        """A listener for calls that nobody may be asked about: the report names their tools. None without such tools."""
+        """A listener for calls that nobody may be asked about: the report names their tools. Few teams need one."""
         if job.request.ask or not any(tool.approve for tool in tools.values()):
             return []
         watch = partial(_note_refusal, self._notes)

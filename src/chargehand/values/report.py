@@ -183,8 +183,9 @@ class Report(Value, Generic[T]):
         if gap.task is None:
             return gap.reason
         kinds = (each.error.kind for each in self.outcomes if each.task == gap.task and each.error is not None)
-        kind = next(kinds, None)
-        return f"{gap.task}{f' ({kind})' if kind else ''}: {gap.reason}"
+        if (kind := next(kinds, None)) is None:
+            return f"{gap.task}: {gap.reason}"
+        return f"{gap.task} ({kind}): {gap.reason.removeprefix('failed: ')}"  # only a failed task has a kind
 
     def _faults_of_citations(self) -> list[str]:
         unused = self.provenance.unused
