@@ -208,6 +208,20 @@ def test_a_stream_that_is_closed_early_has_stopped_its_run(tmp_path: Path) -> No
     assert run_virtual(leave())[0] == "interrupted"
 
 
+def test_a_stream_takes_no_function_for_events(tmp_path: Path) -> None:
+    """The caller's mistake is a UsageError, as for every other argument, and nothing is recorded."""
+    door = Supervisor(Team([Worker("w", "Works")]), model=ScriptedModel([]), home=tmp_path)
+    stream: Any = door.stream
+
+    async def begin() -> None:
+        async for _ in stream("x", on_event=print):
+            pass
+
+    with pytest.raises(UsageError):
+        asyncio.run(begin())
+    assert Home(tmp_path).runs() == []
+
+
 def test_what_users_meet_is_shown_in_a_short_line(tmp_path: Path) -> None:
     """A console stays readable: the fields are attributes."""
 

@@ -315,6 +315,8 @@ class Supervisor(RunLife):
         To leave early, iterate within `async with contextlib.aclosing(supervisor.stream(...)) as events`: the run is
         stopped at the end of the block. Python does not tell a generator about a `break`.
         """
+        if "on_event" in options:
+            raise UsageError("stream yields the events itself: leave on_event out, or give it to run.")
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         run: Any = self.run
         work: asyncio.Future[Report] = asyncio.ensure_future(
