@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from chargehand.apps.review import run as review
     from chargehand.apps.testgen import run as testgen
     from chargehand.events import Event
+    from chargehand.runs.send_order import SentOrder
     from chargehand.runs.supervisor import Supervisor
     from chargehand.team import Team, Worker
     from chargehand.tools import ToolContext, tool
+    from chargehand.values.effect import Question
     from chargehand.values.outcome import Outcome
     from chargehand.values.plan import Plan, Task
     from chargehand.values.report import Report
@@ -21,7 +23,9 @@ __all__ = [
     "Event",
     "Outcome",
     "Plan",
+    "Question",
     "Report",
+    "SentOrder",
     "Supervisor",
     "Task",
     "Team",
@@ -39,7 +43,9 @@ _HOMES = {
     "Outcome": "chargehand.values.outcome",
     "Plan": "chargehand.values.plan",
     "Task": "chargehand.values.plan",
+    "Question": "chargehand.values.effect",
     "Report": "chargehand.values.report",
+    "SentOrder": "chargehand.runs.send_order",
     "Supervisor": "chargehand.runs.supervisor",
     "Team": "chargehand.team",
     "ToolContext": "chargehand.tools.tool_context",

@@ -150,7 +150,8 @@ def test_testgen_works_on_a_small_package(installed: Installed, empty: Path) -> 
 def test_a_users_script_passes_strict_type_checks(checker: str, installed: Installed, empty: Path) -> None:
     """Reports, tools, options and events are typed for those who only have the wheel, and a wrong name is an error."""
     (empty / "typed_user.py").write_bytes((Path(__file__).parent / "typed_user.py").read_bytes())
-    for page in ("reference/python", "how-to/use-from-python", "how-to/test-your-team", "how-to/coming-from"):
+    guides = ("use-from-python", "test-your-team", "coming-from", "people")
+    for page in ("reference/python", *(f"how-to/{guide}" for guide in guides)):
         shown = [block.text for block in blocks(ROOT / "docs" / f"{page}.md") if block.language == "python"]
         # A block of imports alone uses none of its names.
         for number, text in enumerate(each for each in shown if "\n" in each.strip()):

@@ -11,7 +11,9 @@ from chargehand import (
     Event,
     Outcome,
     Plan,
+    Question,
     Report,
+    SentOrder,
     Supervisor,
     Task,
     Team,
@@ -68,7 +70,19 @@ Supervisor(team, modle="anthropic:claude-sonnet-5-5")  # type: ignore
 plan = Plan(goal="Describe Oslo", tasks=(Task(id="t1", worker="writer", instruction="Describe Oslo."),))
 
 
+async def approve(question: Question, wrong: str | None) -> str:
+    print(question.id, question.prompt if wrong is None else wrong, question.answer_schema)
+    return "approve" if question.kind == "plan" else "Use euros."
+
+
 async def main() -> None:
+    await supervisor.run("Describe Oslo.", approve=True, person=approve)
+    assert_type(supervisor.questions("last"), tuple[Question, ...])
+    sent = await supervisor.steer("last", "t1", "Use euros.")
+    assert_type(sent, SentOrder)
+    if sent.verdict == "refused":
+        print(sent.reason)
+
     plain = await supervisor.run("Describe Oslo.", plan=plan, material=["notes.md"], tokens=50_000, deadline=60)
     assert_type(plain, Report[str])
     assert_type(plain.unwrap(), str)
