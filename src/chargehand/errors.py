@@ -75,8 +75,15 @@ class ChargehandError(Exception):
 
     exit_code = 1
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", *, command: str = "") -> None:
         super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+        # What only the command line adds to the message: the command to type. Callers in Python have methods instead.
+        self.command = command
+
+    @property
+    def with_command(self) -> str:
+        """The message as the command line prints it."""
+        return f"{self} {self.command}" if self.command else str(self)
 
 
 class UsageError(ChargehandError):
@@ -114,8 +121,8 @@ class RunOwned(UsageError):
 
     @classmethod
     def by(cls, owner: str, run: str) -> RunOwned:
-        remedy = f"Wait for it to end, or stop it with `chargehand cancel {run}`, then try again."
-        return cls(f"Run {run} is being run by {owner}. {remedy}")
+        remedy = "Wait for it to end, or cancel it, then try again."
+        return cls(f"Run {run} is being run by {owner}. {remedy}", command=f"`chargehand cancel {run}` cancels it.")
 
 
 class NoOpenQuestion(UsageError):
@@ -125,8 +132,8 @@ class NoOpenQuestion(UsageError):
 class InvalidAnswer(UsageError):
     """The answer cannot be used."""
 
-    def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, problems: Sequence[object] = (), *, command: str = "") -> None:
+        super().__init__(message, command=command)
         self.problems = tuple(problems)
 
 

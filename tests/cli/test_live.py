@@ -381,7 +381,8 @@ def test_a_run_of_another_process_is_not_drawn_before_resume_refuses_it(shell: S
         code, _, seen = on_terminal("resume", "last", home=shell.home)
     left = " ".join(lines_left(seen))
     assert code == 2
-    assert re.fullmatch(rf"chargehand: Run {run} is being run by process \d+ .* UTC\. Wait .* try again\. *", left)
+    said = rf"chargehand: Run {run} is being run by process \d+ .* UTC\. Wait .* try again\."
+    assert re.fullmatch(rf"{said} `chargehand cancel {run}` cancels it\. *", left)
 
 
 def test_watching_a_run_ends_with_one_table(shell: Shell) -> None:

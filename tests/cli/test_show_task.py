@@ -18,7 +18,7 @@ def test_a_prompt_is_shown_without_the_line_breaks_of_its_file() -> None:
     whole = {"task": "t1", "worker": "w", "status": "running", "instruction": "", "success_criterion": ""}
     lines = [
         line.strip()
-        for line in describe_task(whole | {"attempts": [attempt], "decisions": [], "orders": [], "outcome": None})
+        for line in describe_task("r", whole | {"attempts": [attempt], "decisions": [], "orders": [], "outcome": None})
     ]
     at = lines.index(f"system     {LONG} rely on it.")
     assert lines[at + 1 : at + 5] == ["Do that.", "", f"- {LONG} rely on it.", "- Short."]
@@ -31,7 +31,7 @@ def test_an_exception_of_a_tool_is_shown_with_its_place() -> None:
     call = {"kind": "tool", "name": "total", "result": {"error": error, "place": "crew/tools.py:12"}}
     whole = {"task": "t1", "worker": "w", "status": "failed", "instruction": "", "success_criterion": "", "orders": []}
     attempt = {"number": 1, "calls": [call]}
-    lines = list(describe_task(whole | {"attempts": [attempt], "decisions": [], "outcome": None}))
+    lines = list(describe_task("r", whole | {"attempts": [attempt], "decisions": [], "outcome": None}))
     assert [line.split()[-1] for line in lines if "tools.py" in line] == ["crew/tools.py:12"]
 
 
@@ -45,5 +45,5 @@ def test_a_reused_call_of_the_supervisor_names_its_role() -> None:
     [(_, detail)] = task_details([TaskState("t1")], events, lambda hashes: {})
     [attempt] = detail["attempts"]
     assert [call.get("role") for call in attempt["calls"]] == ["refiner", None]
-    lines = list(describe_task({"task": "t1", "worker": "w", "status": "running", **detail}))
+    lines = list(describe_task("r", {"task": "t1", "worker": "w", "status": "running", **detail}))
     assert [line.split() for line in lines if line.startswith("role")] == [["role", "refiner"]]

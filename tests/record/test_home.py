@@ -122,8 +122,9 @@ def test_a_home_below_a_file_is_one_sentence(tmp_path: Path) -> None:
     """A home that cannot be made is a StorageError with the remedy, and an empty list of runs."""
     (tmp_path / "file").touch()
     home = Home(tmp_path / "file" / "home")
-    with pytest.raises(StorageError, match=r"Cannot use .*not a directory.*CHARGEHAND_HOME"):
+    with pytest.raises(StorageError, match=r"Cannot use .*not a directory.*home") as refused:
         home.create()
+    assert "CHARGEHAND_HOME" in refused.value.command
     assert home.runs() == []
 
 
@@ -157,8 +158,9 @@ def test_runs_are_found_by_id_and_by_beginning(home: Home) -> None:
         home.find("20250103")
     with pytest.raises(RunNotFound, match="Did you mean 20250102-000000-cccc"):
         home.find("20250102-000000-cccd")
-    with pytest.raises(RunNotFound, match="`chargehand runs` lists"):
+    with pytest.raises(RunNotFound) as missing:
         home.find("")
+    assert "`chargehand runs`" in missing.value.command
 
 
 def test_a_whole_id_is_found_without_reading_the_folder(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

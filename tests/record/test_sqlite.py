@@ -102,7 +102,7 @@ def test_a_second_owner_is_told_who_the_first_is(path: Path, writer: subprocess.
     with pytest.raises(RunOwned) as refused:
         SqliteJournal.open(path)
     assert f"process {writer.pid} on {os.uname().nodename}" in str(refused.value)
-    assert "chargehand cancel r" in str(refused.value)
+    assert "chargehand cancel r" in refused.value.command
 
 
 def test_a_reader_follows_a_writer_in_another_process(path: Path, writer: subprocess.Popen[str]) -> None:
@@ -407,8 +407,9 @@ def test_a_database_gone_read_only_is_one_sentence(path: Path) -> None:
     journal = SqliteJournal.create(path)
     connection = journal._writer._connection  # pyright: ignore
     connection.execute("PRAGMA query_only = ON")
-    with pytest.raises(StorageError, match=r"read-only.*CHARGEHAND_HOME"):
+    with pytest.raises(StorageError, match=r"read-only.*home") as refused:
         append(journal, event(1))
+    assert "CHARGEHAND_HOME" in refused.value.command
     journal.close()
 
 

@@ -161,7 +161,7 @@ def _code(args: list[str]) -> int:
         _complain("Interrupted before anything started.")
         return INTERRUPTED
     except ChargehandError as error:
-        _complain(str(error))
+        _complain(error.with_command)
         return error.exit_code
     except BrokenPipeError:
         raise

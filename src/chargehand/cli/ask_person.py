@@ -9,8 +9,9 @@ import termios
 from typing import TYPE_CHECKING
 
 from chargehand.cli import read_inputs as inputs
+from chargehand.cli.open_questions import typed_choices
 from chargehand.cli.screen import fit
-from chargehand.engine.people import Later, choices, describe_question
+from chargehand.engine.people import Later, describe_question
 from chargehand.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Terminal:
 
     def _show(self, question: Question) -> None:
         self._write(f"\n{describe_question(question)}\n\n")
-        self._write(f"Answer with: {' | '.join(choices(question))}   (Ctrl-D: later)\n")
+        self._write(f"Answer with: {' | '.join(typed_choices(question))}   (Ctrl-D: later)\n")
 
     def _write(self, text: str) -> None:
         print(fit(self._screen.clean(text), sys.stderr), end="", file=sys.stderr, flush=True)

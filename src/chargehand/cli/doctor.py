@@ -87,14 +87,14 @@ def _checks(online: bool) -> Iterator[DoctorCheck]:
     try:
         yield from _home(default_path(os.environ).absolute())
     except ChargehandError as error:
-        yield DoctorCheck("home", "problem", str(error))
+        yield DoctorCheck("home", "problem", error.with_command)
         return
     yield _environment("proxy", _PROXIES, "none set")
     yield _environment("ca", _CAS, "the system's own")
     try:
         settings, warnings = load_settings(os.environ, Path.cwd(), {})
     except ChargehandError as error:
-        yield DoctorCheck("settings", "problem", str(error))
+        yield DoctorCheck("settings", "problem", error.with_command)
         return
     yield from (DoctorCheck("settings", "note", warning) for warning in warnings)
     yield from _models(settings)
@@ -135,7 +135,7 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
             if name != OF_TEAM:  # the script comes with the team of a run
                 models.check(name)
     except ChargehandError as error:
-        yield DoctorCheck("models", "problem", str(error))
+        yield DoctorCheck("models", "problem", error.with_command)
         return
     yield DoctorCheck("models", "ok", ", ".join(chosen))
 
@@ -159,7 +159,7 @@ def _trust(home: str) -> Iterator[DoctorCheck]:
     try:
         trusted = TrustRegistry(home).directories()
     except ChargehandError as error:
-        yield DoctorCheck("trust", "problem", str(error))
+        yield DoctorCheck("trust", "problem", error.with_command)
         return
     yield DoctorCheck("trust", "ok", ", ".join(trusted) or "no folder is trusted")
 
@@ -174,7 +174,7 @@ def _web(settings: Settings) -> Iterator[DoctorCheck]:
     try:
         team = load(settings.team, TrustRegistry(settings.home))
     except ChargehandError as error:
-        yield DoctorCheck("team", "problem", str(error))
+        yield DoctorCheck("team", "problem", error.with_command)
         return
     search = BUILTIN["web_search"]
     lacking = search.lacks() if search.lacks else None
@@ -237,7 +237,7 @@ async def _answers(settings: Settings, provider: Provider) -> DoctorCheck:
     try:
         status, _ = await models.transport.get(Endpoint(provider.name, provider.base_url, {}))
     except ChargehandError as error:
-        return DoctorCheck("online", "problem", str(error))
+        return DoctorCheck("online", "problem", error.with_command)
     finally:
         await models.close()
     if status >= SERVER_ERROR:

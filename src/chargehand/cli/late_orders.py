@@ -37,6 +37,13 @@ class LateOrders:
         return lines if len(self._found) <= MOST else [*lines, f"and {len(self._found) - MOST} more that came too late"]
 
 
+def restart_command(run: str, task: str) -> str:
+    """What follows the reason why an order about a task came too late."""
+    from chargehand.values.key import TaskPath
+
+    return f"With: chargehand steer {run} {TaskPath.parse(task).whole} --restart"
+
+
 def _describe(task: str, order: str, words: str) -> str:
     if order == "tell":
         return f'the words for {task} came too late, no worker has read them: "{short(words, LONGEST_WORDS)}"'

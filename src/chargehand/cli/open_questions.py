@@ -16,17 +16,32 @@ def describe_questions(run: str, questions: Sequence[Question]) -> list[str]:
     """The open questions as lines, each with how to answer it."""
     if not questions:
         return []
-    from chargehand.engine.people import choices, describe_question
+    from chargehand.engine.people import describe_question
 
     lines: list[str] = []
     for question in questions[:MOST]:
         lines += ["", f"question {question.id} ({question.kind})"]
         lines += [f"  {line}".rstrip() for line in describe_question(question).splitlines()]
         lines.append("  answer with")
-        lines += [f"    chargehand answer {run} {question.id} {_quote_choice(choice)}" for choice in choices(question)]
+        ways = map(_quote_choice, typed_choices(question))
+        lines += [f"    chargehand answer {run} {question.id} {way}" for way in ways]
     if len(questions) > MOST:
         lines += ["", f"and {len(questions) - MOST} more questions: chargehand show {run} --json"]
     return [*lines, ""]
+
+
+def typed_choices(question: Question) -> tuple[str, ...]:
+    """What may be typed as the answer to a question, where `@FILE` stands for the content of a file."""
+    from chargehand.engine.people import choices
+
+    allowed = choices(question)
+    match question.kind:
+        case "plan":
+            return tuple(choice.replace("PLAN", "@FILE") for choice in allowed)
+        case "escalation" | "task":
+            return (allowed[0], "@FILE", *allowed[1:])
+        case "tool":
+            return allowed
 
 
 def _quote_choice(choice: str) -> str:

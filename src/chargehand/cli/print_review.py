@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.report_footer import print_footer
+from chargehand.cli.report_footer import answer_with_commands, print_footer
 from chargehand.cli.screen import terminal_columns, write, write_file, write_painted
 from chargehand.cli.shared_options import screen
 from chargehand.values.status_words import FINISHED
@@ -48,7 +48,7 @@ def _print_without_review(reviewed: Review, form: Form, out: Screen, output: Pat
 
     if reviewed.nothing is None:
         is_document = form == "json"
-        out.complain(reviewed.report.answer)
+        out.complain(answer_with_commands(reviewed.report.to_json()))
     else:
         is_document = form != "text"
         # With a gate it is printed even with -q: an empty review differs from a review without findings.

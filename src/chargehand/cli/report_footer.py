@@ -20,6 +20,7 @@ from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, round_u
 from chargehand.values.lazy_regex import lazy_regex
 
 if TYPE_CHECKING:
+    from chargehand.values.effect import Question
     from chargehand.values.report import Report
 
 # A report as JSON.
@@ -34,12 +35,13 @@ COLOURS = {
 }
 MOST = 12
 MOST_RESTARTS = 3
+MOST_ANSWERS = 5
 LABEL = 15
 DOCUMENT = "document"
 
 
-def print_footer(report: Report, screen: Screen) -> None:
-    """Print the footer on stderr, unless -q."""
+def print_footer(report: Report, screen: Screen, questions: Sequence[Question] = ()) -> None:
+    """Print the footer on stderr, unless -q; `questions` are those that are open."""
     if screen.quiet:
         return
     shown = report.to_json()
@@ -56,7 +58,7 @@ def print_footer(report: Report, screen: Screen) -> None:
         lines += label_lines(name, screen.clean(text), width, paint=paint)
     # Paths will be copied: they are not wrapped.
     lines += [paint(f"{name:<{LABEL}}") + screen.link(Path(path), sys.stderr) for name, path in documents(shown)]
-    lines += next_lines(commands(shown), width, paint)
+    lines += next_lines(commands(shown, questions), width, paint)
     print("\n".join(lines), file=sys.stderr, flush=True)
 
 
@@ -153,25 +155,46 @@ def _sentence(text: str | None, before: str = "") -> str:
     return f" {before}{text.removesuffix('.')}." if text else ""
 
 
-def commands(report: ReportData, *, has_orders: bool = False) -> list[str]:
+def commands(report: ReportData, questions: Sequence[Question] = (), *, has_orders: bool = False) -> list[str]:
     """Commands for the run in its present status; `has_orders` says that orders wait for its next resume."""
     found = [f"chargehand show {report['run']}", f"chargehand trace {report['run']} --format html"]
+    if ways := _ways_to_continue(report, questions):
+        return [*found, *ways]
+    if has_orders:
+        return [*found, f"chargehand resume {report['run']}"]
+    return [*found, *(_ways_on(report) if report["status"] in ("partial", "failed") else ())]
+
+
+def answer_with_commands(report: ReportData, questions: Sequence[Question] = ()) -> str:
+    """What stands in for the answer of a run that has not ended, and the commands that continue it."""
+    ways = _ways_to_continue(report, questions)
+    return "\n  ".join([f"{report['answer'].removesuffix('.')}:", *ways]) if ways else report["answer"]
+
+
+def _ways_to_continue(report: ReportData, questions: Sequence[Question]) -> list[str]:
+    """Commands that continue or follow a run that has not ended; none for one that has."""
+    run = report["run"]
     match report["status"]:
         case "interrupted" if not report["request"]:
-            pass  # stopped before its request was recorded: there is nothing to continue
-        case "running" | "waiting":
-            from chargehand.runs.report_from_record import split_commands
-
-            found += split_commands(report["answer"])[1]
-        case _ if has_orders:
-            found.append(f"chargehand resume {report['run']}")
-        case "interrupted" | "cancelled" | "paused":
-            found.append(f"chargehand resume {report['run']}")
-        case "partial" | "failed":
-            found += _ways_on(report)
+            return ["chargehand run"]  # stopped before its request was recorded: there is nothing to continue
+        case "running":
+            return [f"chargehand show {run} --watch"]
+        case "waiting" if questions:
+            answers = [f"chargehand answer {run} {each.id} {_way_to_answer(each)}" for each in questions[:MOST_ANSWERS]]
+            more = [f"chargehand show {run}"] if len(questions) > MOST_ANSWERS else []  # has all of them
+            # A process that has the run continues by itself when its questions are answered.
+            resume = [f"chargehand resume {run}"] if source().owner(run) is None else []
+            return [*answers, *more, *resume]
+        case "interrupted" | "cancelled" | "paused" | "waiting":
+            return [f"chargehand resume {run}"]
         case _:
-            pass
-    return found
+            return []
+
+
+def _way_to_answer(question: Question) -> str:
+    """The answer that lets the run continue as it asks to; for any other question, the option that opens an editor."""
+    is_yes_or_no = question.kind == "plan" or (question.kind == "tool" and question.answer_schema is None)
+    return "approve" if is_yes_or_no else "--edit"
 
 
 def _ways_on(report: ReportData) -> list[str]:

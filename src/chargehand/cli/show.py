@@ -73,7 +73,7 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
             out.document(detail)
         else:
             # Secrets are removed before a line is broken.
-            out.put(fit(out.redactor.text("\n".join(describe_task(detail))), sys.stdout, below=COLUMN))
+            out.put(fit(out.redactor.text("\n".join(describe_task(run, detail))), sys.stdout, below=COLUMN))
         return 0
     from chargehand.cli.late_orders import LateOrders
 
@@ -153,7 +153,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, ou
     put("status", f"{report['status']}: {figures(report)}")
     _show_tasks(report, more.open, out)
     out.put("")
-    out.markdown(report["answer"] if more.open is None else _without_commands(report["answer"]))
+    out.markdown(report["answer"])
     for line in describe_questions(report["run"], questions):
         out.put(fit(out.redactor.text(line), sys.stdout))
     out.put("")
@@ -165,7 +165,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, ou
         put("order", line, LABEL)
     if more.to_restart:
         put("order", f"the next resume restarts {', '.join(more.to_restart)}", LABEL)
-    out.put("\n".join(next_lines(commands(report, has_orders=bool(more.to_restart))[1:], width)))
+    out.put("\n".join(next_lines(commands(report, questions, has_orders=bool(more.to_restart))[1:], width)))
 
 
 def _show_tasks(report: dict[str, Any], open_tasks: OpenTasks | None, out: Screen) -> None:
@@ -208,13 +208,6 @@ def _rest(report: dict[str, Any], open_tasks: OpenTasks | None) -> list[tuple[st
         return []
     time = duration(took) if took >= LEAST_TIME_S else ""
     return [("rest", "", "", "", time, f"{used:,}", "plan, checks, answer and earlier attempts")]
-
-
-def _without_commands(answer: str) -> str:
-    """How far a run has come. The commands that continue it are listed as the next ones."""
-    from chargehand.runs.report_from_record import split_commands
-
-    return split_commands(answer)[0]
 
 
 def describe_time(outcome: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from chargehand.cli.late_orders import restart_command
 from chargehand.errors import UsageError
 from chargehand.text.escaping import dump_json
 from chargehand.trace import TaskState, fold
@@ -54,7 +55,7 @@ def _make_state(task: Task) -> TaskState:
     )
 
 
-def describe_task(detail: dict[str, Any]) -> Iterator[str]:
+def describe_task(run: str, detail: dict[str, Any]) -> Iterator[str]:
     """The same in lines for a person."""
     yield f"task       {detail['task']}, {detail['worker']}: {detail['status']}"
     yield from _label_lines("asked", detail["instruction"])
@@ -73,7 +74,8 @@ def describe_task(detail: dict[str, Any]) -> Iterator[str]:
     if detail["orders"]:
         yield ""
         for each in detail["orders"]:
-            yield from _label_lines("order", _describe_order(each))
+            again = f" {restart_command(run, detail['task'])}" if each["verdict"] == "too_late" else ""
+            yield from _label_lines("order", _describe_order(each) + again)
     if (outcome := detail["outcome"]) is not None:
         yield ""
         yield from _describe_outcome(outcome)

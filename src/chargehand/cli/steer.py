@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.shared_options import Command, screen
+from chargehand.cli.shared_options import Command, screen, source
 
 if TYPE_CHECKING:
     from chargehand.runs.send_order import SentOrder
@@ -83,8 +83,24 @@ def report_verdict(sent: SentOrder) -> int:
             out.say(_DONE[sent.order].format(run=sent.run, task=sent.task))
             return 0
         case "refused" | "too_late":
-            out.complain(sent.reason)
+            out.complain(f"{sent.reason}{_next_command(sent)}")
             return 2 if sent.verdict == "refused" else 1
         case None:
-            out.say(sent.reason)
+            out.say(f"{sent.reason}{_next_command(sent)}")
             return 0
+
+
+def _next_command(sent: SentOrder) -> str:
+    """The command to type after an order that was not accepted, or not yet."""
+    from chargehand.cli.late_orders import restart_command
+
+    task = "" if sent.task is None else f" {sent.task}"
+    match sent.verdict:
+        case "too_late" if sent.task is not None:
+            return f" {restart_command(sent.run, sent.task)}"
+        case None if source().owner(sent.run) is None:
+            return f" To resume it: chargehand resume {sent.run}"
+        case None:
+            return f" To see whether it was taken: chargehand show {sent.run}{task}"
+        case _:
+            return f" See: chargehand show {sent.run}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from chargehand.cli.progress_lines import Lines, Progress
-from chargehand.cli.report_footer import missing_section, print_footer
+from chargehand.cli.report_footer import answer_with_commands, missing_section, print_footer
 from chargehand.cli.screen import Screen, write, write_file
 from chargehand.cli.shared_options import screen
 from chargehand.cli.signals import Signals, Stopped
@@ -19,7 +19,6 @@ from chargehand.engine.engine_session import Listener
 from chargehand.engine.people import Person
 from chargehand.errors import RecordGone
 from chargehand.runs.event_loop import run_in_loop
-from chargehand.runs.report_from_record import split_commands
 from chargehand.runs.session import Session
 from chargehand.synthesizer import OnDraft
 from chargehand.trace import RunState
@@ -29,6 +28,7 @@ from chargehand.values.status_words import FINISHED
 if TYPE_CHECKING:
     from chargehand.apps.app_port import App, HasReport
     from chargehand.runs.supervisor import Supervisor
+    from chargehand.values.effect import Question
 
 OnSession = Callable[[Session], None]
 
@@ -77,7 +77,7 @@ async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, in
                 raise
             raise Stopped(signals.exit_code, *error.args) from None
     if gone is not None:
-        screen.complain(str(gone))
+        screen.complain(gone.with_command)
         return result, gone.exit_code
     report = result if isinstance(result, Report) else result.report
     code = report.exit_code
@@ -119,11 +119,12 @@ def watch(
             return gate(result, code, out)
     # The data of an app's report is not its answer.
     as_data = as_data or (app is None and report.data is not None)
-    deliver(report, out, as_json=as_json, as_data=as_data, output=output)
-    if report.status == "waiting":
+    questions = supervisor.questions(report.run) if report.status == "waiting" else ()
+    deliver(report, out, questions, as_json=as_json, as_data=as_data, output=output)
+    if questions:
         from chargehand.cli.open_questions import describe_questions
 
-        for line in describe_questions(report.run, supervisor.questions(report.run)):
+        for line in describe_questions(report.run, questions):
             out.say(line)
     return code if result is None else gate(result, code, out)
 
@@ -152,8 +153,16 @@ def make_progress(screen: Screen, view: RunState, *, stays: bool = True) -> Prog
     return LiveTable(screen, view, stays=stays)
 
 
-def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, output: Path | None) -> None:
-    """Write the answer once, to stdout or the file, and everything else to stderr."""
+def deliver(
+    report: Report,
+    screen: Screen,
+    questions: Sequence[Question] = (),
+    *,
+    as_json: bool,
+    as_data: bool,
+    output: Path | None,
+) -> None:
+    """Write the answer once, to stdout or the file, and everything else to stderr; `questions` are those open."""
     text = _text(report, screen, as_json=as_json, as_data=as_data)
     if text is not None and output is not None:
         missing = "" if as_json or as_data else missing_section(report.to_json())
@@ -166,10 +175,10 @@ def deliver(report: Report, screen: Screen, *, as_json: bool, as_data: bool, out
     sys.stdout.flush()
     if not report.has_answer:
         # Without -q the commands are below, as the next ones.
-        screen.complain(report.answer if screen.quiet else split_commands(report.answer)[0])
+        screen.complain(answer_with_commands(report.to_json(), questions) if screen.quiet else report.answer)
     elif report.when_nothing:
         screen.complain(f"No worker could be reached: {report.error.message if report.error else 'see the gaps'}")
-    print_footer(report, screen)
+    print_footer(report, screen, questions)
 
 
 def _text(report: Report, screen: Screen, *, as_json: bool, as_data: bool) -> str | None:

@@ -139,18 +139,18 @@ def describe_question(question: Question) -> str:
 
 
 def choices(question: Question) -> tuple[str, ...]:
-    """What may be answered to a question, as shown to the person."""
+    """What may be answered to a question."""
     match question.kind:
         case "plan":
-            return ("approve", "reject [reason]", "@FILE (an edited plan as JSON)")
+            return ("approve", "reject [reason]", "PLAN (an edited plan as JSON)")
         case "tool" if question.answer_schema is not None:
             return ("happened [result]", "send (it did not happen)", "give up")
         case "tool":
             return ("approve", "reject [reason]")
         case "escalation":
-            return ("TEXT (for the worker)", "@FILE")
+            return ("TEXT (for the worker)",)
         case "task":
-            return ("TEXT (the result)", "@FILE", "escalate: [reason]")
+            return ("TEXT (the result)", "escalate: [reason]")
         case _:
             assert_never(question.kind)
 
@@ -164,7 +164,8 @@ def read_words(
     """A person's words as the answer that is put on the record; InvalidAnswer says everything wrong with them."""
     text = words.strip()
     if not text:
-        raise InvalidAnswer(f"The answer is empty. Answer with: {' | '.join(choices(question))}.")
+        message = f"The answer is empty. Answer with: {' | '.join(choices(question))}."
+        raise InvalidAnswer(message, command="@FILE gives the content of a file.")
     match question.kind:
         case "plan":
             return _verdict_or_plan(text, request, workers, factory)

@@ -181,7 +181,7 @@ class Home:
         if name == "last":
             tops = (info.run for info in self.runs(None) if info.parent is None)
             if (newest := next(tops, None)) is None:
-                raise RunNotFound(f"There are no runs in {self.path} yet. Start one with `chargehand run`.")
+                raise RunNotFound(f"There are no runs in {self.path} yet.", command="`chargehand run` starts one.")
             return newest
         if self.has(name):
             return name
@@ -190,7 +190,7 @@ class Home:
         begun = sorted((run for run in ids if name and run.startswith(name)), reverse=True)
         if len(begun) == 1:
             return begun[0]
-        raise RunNotFound(_not_found(name, begun, ids, self.path))
+        raise _not_found(name, begun, ids, self.path)
 
     def runs(self, limit: int | None = None) -> list[RunInfo]:
         """Runs, newest first, from the index, which is repaired from the records where it is out of date."""
@@ -299,7 +299,7 @@ class Home:
 
     def _existing(self, run: str) -> Path:
         if not self.has(run):
-            raise RunNotFound(_not_found(run, [], self._ids(), self.path))
+            raise _not_found(run, [], self._ids(), self.path)
         return self._record(run)
 
     def _not_emptied(self, run: str) -> Path:
@@ -419,13 +419,13 @@ def _sqlite_journal() -> type[SqliteJournal]:
     return SqliteJournal
 
 
-def _not_found(name: str, begun: list[str], ids: Collection[str], home: Path) -> str:
+def _not_found(name: str, begun: list[str], ids: Collection[str], home: Path) -> RunNotFound:
     if begun:
         more = f" and {len(begun) - _MOST_NAMED:,} more" if len(begun) > _MOST_NAMED else ""
         named = ", ".join(begun[:_MOST_NAMED])
-        return f"{len(begun):,} runs begin with {name!r}: {named}{more}. Type more of the one you mean."
+        return RunNotFound(f"{len(begun):,} runs begin with {name!r}: {named}{more}. Give more of the one you mean.")
     from difflib import get_close_matches
 
     near = get_close_matches(name, ids, n=3, cutoff=0.5)
-    hint = f" Did you mean {' or '.join(near)}?" if near else " `chargehand runs` lists those there are."
-    return f"There is no run {name!r} in {home}.{hint}"
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return RunNotFound(f"There is no run {name!r} in {home}.{hint}", command="`chargehand runs` lists those there are.")

@@ -448,4 +448,6 @@ def _must_exist(path: Path) -> None:
     with storage(path):
         there = path.is_file()
     if not there:
-        raise RunNotFound(f"There is no record of run {path.stem} at {path}. `chargehand runs` lists those there are.")
+        raise RunNotFound(
+            f"There is no record of run {path.stem} at {path}.", command="`chargehand runs` lists those there are."
+        )

@@ -13,6 +13,8 @@ from chargehand.errors import InvalidPlan, RecordDamaged, StorageError
 # Exceptions raised when our own data does not have the shape it was written with; pydantic's errors are ValueErrors.
 MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RecursionError)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# How the home is chosen on the command line; in Python it is an argument.
+_NAME_HOME = "Set CHARGEHAND_HOME to a folder."
 
 
 @contextmanager
@@ -26,13 +28,13 @@ def storage(path: Path) -> Generator[None]:
 
 def storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
     if isinstance(error, OSError):
-        return StorageError(_system(path, error))
+        return _system(path, error)
     return _sqlite(path, error, getattr(error, "sqlite_errorname", ""))
 
 
 def damage_error(path: Path | str, what: object) -> RecordDamaged:
-    remedy = "Restore it from a copy, or start the run again with `chargehand run`."
-    return RecordDamaged(f"The record {path} is damaged ({what}). {remedy}")
+    remedy = "Restore it from a copy, or start the run again."
+    return RecordDamaged(f"The record {path} is damaged ({what}). {remedy}", command="`chargehand run` starts one.")
 
 
 @contextmanager
@@ -50,33 +52,35 @@ def misread_error(record: Path | str, error: Exception) -> RecordDamaged:
     return damage_error(record, f"{type(error).__name__}: {said}")
 
 
-def _full(path: Path) -> str:
-    return f"The disk is full at {path}: nothing more was recorded. Free space (`chargehand runs prune`), then resume."
+def _full(path: Path) -> StorageError:
+    message = f"The disk is full at {path}: nothing more was recorded. Free space, then resume."
+    return StorageError(message, command="`chargehand runs prune` frees space.")
 
 
-def _read_only(path: Path) -> str:
-    return f"Cannot write to {path}: it is read-only. Make it writable or set CHARGEHAND_HOME to a folder that is."
+def _read_only(path: Path) -> StorageError:
+    message = f"Cannot write to {path}: it is read-only. Make it writable, or choose another home."
+    return StorageError(message, command=_NAME_HOME)
 
 
-def _system(path: Path, error: OSError) -> str:
+def _system(path: Path, error: OSError) -> StorageError:
     if error.errno in _FULL:
         return _full(path)
     if error.errno == errno.EROFS:
         return _read_only(path)
     reason = (error.strerror or str(error)).lower()
-    return f"Cannot use {path}: {reason}. Check the path or set CHARGEHAND_HOME to a folder you can write to."
+    message = f"Cannot use {path}: {reason}. Check the path, or choose a home that you can write to."
+    return StorageError(message, command=_NAME_HOME)
 
 
 def _sqlite(path: Path, error: sqlite3.Error, name: str) -> StorageError:
     match name.split("_")[1:]:
         case ["FULL", *_]:
-            return StorageError(_full(path))
+            return _full(path)
         case ["READONLY" | "PERM", *_]:
-            return StorageError(_read_only(path))
+            return _read_only(path)
         case ["CANTOPEN", *_]:
-            return StorageError(
-                f"Cannot open {path}. Check that it can be read and its folder written to, or set CHARGEHAND_HOME."
-            )
+            remedy = "Check that it can be read and its folder written to, or choose another home."
+            return StorageError(f"Cannot open {path}. {remedy}", command=_NAME_HOME)
         case ["BUSY" | "LOCKED", *_]:
             return StorageError(f"The record {path} is held by another program. Close that program and try again.")
         case ["IOERR", "SHORT", *_]:

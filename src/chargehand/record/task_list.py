@@ -104,8 +104,7 @@ class TaskList:
         if order.order not in ("stop", "restart", "tell"):
             return ACCEPTED
         if not self._tasks:
-            why = "no plan that is approved, so it has no tasks yet"
-            return Judgement("refused", f"{self._run} has {why}. What it waits for: chargehand show {self._run}")
+            return Judgement("refused", f"{self._run} has no plan that is approved, so it has no tasks yet.")
         if task is None:
             return Judgement("refused", f"{order.order} needs a task: name one of {self._names()}.")
         if task not in self._tasks:
@@ -116,12 +115,12 @@ class TaskList:
             return Judgement("refused", f"{self._run} has no task {task!r}. {hint}")
         if order.order == "restart":
             return self._judge_restart(task, order, team)
+        again = f"Restart {TaskPath.parse(task).whole} to run it again."
         if (status := self.status_at_end(task)) is not None:
             what = "there is nothing to stop" if order.order == "stop" else "its worker makes no more calls"
-            again = f"steer {self._run} {TaskPath.parse(task).whole} --restart"
-            return Judgement("too_late", f"{task} has ended ({status}): {what}. Run it again with: chargehand {again}")
+            return Judgement("too_late", f"{task} has ended ({status}): {what}. {again}")
         if task in stopped:
-            return Judgement("too_late", f"{task} is stopped already.")
+            return Judgement("too_late", f"{task} is stopped already. {again}")
         return self._judge_words(task, order, team) if order.order == "tell" else ACCEPTED
 
     def _judge_restart(self, task: str, order: Order, team: Mapping[str, Any]) -> Judgement:
@@ -136,8 +135,7 @@ class TaskList:
 
     def _judge_words(self, task: str, order: Order, team: Mapping[str, Any]) -> Judgement:
         if not order.text.strip():
-            example = f"chargehand steer {self._run} {task} 'Use euros.'"
-            return Judgement("refused", f"There are no words for {task}: give some, as in: {example}")
+            return Judgement("refused", f"There are no words for {task}: give some, such as 'Use euros.'")
         worker = self._worker(task, team)
         kind = worker.get("kind", "agent")
         if kind == "delegate":

@@ -54,10 +54,12 @@ def check_answer(run: str, state: Replay, question: str, words: str) -> tuple[st
 def _key_of(run: str, question: str, state: Replay) -> str:
     """The key of an open question; NoOpenQuestion says why none has that id, and which questions are open."""
     if state.status in FINISHED:
-        raise NoOpenQuestion(f"{run} has ended ({state.status}): nothing is asked any more. See: chargehand show {run}")
+        message = f"{run} has ended ({state.status}): nothing is asked any more."
+        raise NoOpenQuestion(message, command=f"See: chargehand show {run}")
     ids = {asked["id"]: key for key, asked in state.questions.items()}
     still = ", ".join(asked.id for asked in open_questions(state))
-    listed = f" Open: {still}." if still else f" Nothing is open; continue with: chargehand resume {run}"
+    listed = f"Open: {still}." if still else "Nothing is open: resume it."
     if question not in ids:
-        raise NoOpenQuestion(f"{run} asks no question {question!r}.{listed}")
+        command = "" if still else f"With: chargehand resume {run}"
+        raise NoOpenQuestion(f"{run} asks no question {question!r}. {listed}", command=command)
     return ids[question]

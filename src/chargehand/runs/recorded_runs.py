@@ -196,7 +196,8 @@ class RecordedRuns(PreparedTeam):
         if sent.verdict is not None:
             raise NoOpenQuestion(sent.reason)
         if self.source.owner(run) is not None:
-            raise RunOwned(f"{owned} It has not taken the answer yet: it will, or the next resume. See: show {run}")
+            message = f"{owned} It has not taken the answer yet: it will, or the next resume."
+            raise RunOwned(message, command=f"See: chargehand show {run}")
         return await self.answer(run, question, words, by=by)  # it parked, or died, before it saw the answer
 
     def _find_note(self, run: str) -> NotedRun | None:

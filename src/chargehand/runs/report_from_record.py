@@ -103,26 +103,13 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
     )
 
 
-CONTINUE = " Continue with:"
-FOLLOW = " Follow it with:"
 _UNDER_WAY: frozenset[RunStatus] = frozenset({"running", "waiting", "paused"})
-_NEVER_BEGAN = (
-    "Stopped before anything of it was recorded: nothing was done or spent. Start it again with `chargehand run`."
-)
+_NEVER_BEGAN = "Stopped before anything of it was recorded: nothing was done or spent. Start it again."
 _NOTHING_RUNNING = "Running; nothing of it is on the record yet."
 
 
-def split_commands(answer: str) -> tuple[str, list[str]]:
-    """How far a run has come that has not ended, in a sentence, and the commands that continue or follow it."""
-    for label in (CONTINUE, FOLLOW):
-        sentence, found, commands = answer.partition(label)
-        if found:
-            return sentence, [line.strip() for line in commands.splitlines() if line.strip()]
-    return answer, []
-
-
 def _describe_progress(state: Replay, status: RunStatus, *, is_owned: bool) -> str:
-    """How far a run has come that has not ended, and the commands that continue it."""
+    """How far a run has come that has not ended, and what continues it."""
     if not state.seq:
         return _NOTHING_RUNNING if status == "running" else _NEVER_BEGAN
     written = state.plan or state.drafted
@@ -141,28 +128,20 @@ def _words(state: Replay, status: RunStatus) -> str:
 
 
 def _next(state: Replay, status: RunStatus, *, is_owned: bool) -> str:
-    """How to continue, as commands that can be copied, each on a line of its own if there are several.
+    """What a person or a caller does to continue; each surface adds how.
 
     A process that has the run continues by itself when its questions are answered.
     """
     if status == "running":
-        return f"{FOLLOW} chargehand show {state.run} --watch"
-    asked = list(state.open_questions().values()) if status == "waiting" else []
-    commands = [f"chargehand answer {state.run} {each['id']} {_way_to_answer(each)}" for each in asked[:_MOST_COMMANDS]]
-    if len(asked) > _MOST_COMMANDS:
-        commands.append(f"chargehand show {state.run}")  # has all of them
-    if not (is_owned and asked):
-        commands.append(f"chargehand resume {state.run}")
-    return f"{CONTINUE} {commands[0]}" if len(commands) == 1 else "\n  ".join([CONTINUE, *commands])
+        return ""
+    asked = [each["id"] for each in state.open_questions().values()] if status == "waiting" else []
+    if not asked:
+        return " Resume it to continue."
+    more = f" and {len(asked) - _MOST_NAMED} more" if len(asked) > _MOST_NAMED else ""
+    return f" Answer {', '.join(asked[:_MOST_NAMED])}{more}{'' if is_owned else ', then resume it'}."
 
 
-def _way_to_answer(question: dict[str, Any]) -> str:
-    """The answer that lets the run continue as it asks to; for any other question, the option that opens an editor."""
-    is_yes_or_no = question["kind"] == "plan" or (question["kind"] == "tool" and not question.get("answer_schema"))
-    return "approve" if is_yes_or_no else "--edit"
-
-
-_MOST_COMMANDS = 5
+_MOST_NAMED = 5
 _ANSWERED = "All questions are answered, and the run is not continued yet,"
 
 

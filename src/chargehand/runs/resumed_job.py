@@ -121,9 +121,8 @@ def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:
 def check_begun(run: str, state: Replay) -> None:
     """Raise UsageError for a run that was stopped before its first event, RecordDamaged for one that lost it."""
     if not state.seq:
-        raise UsageError(
-            f"The record of {run} holds no request: it stopped before it began. Start it again with `chargehand run`."
-        )
+        message = f"The record of {run} holds no request: it stopped before it began. Start it again."
+        raise UsageError(message, command="`chargehand run` starts it.")
     if not state.start:
         raise damage_error(f"of run {run}", "it does not say what was asked")
 

@@ -49,15 +49,15 @@ async def send_order(source: RunSource, run: str, order: Order, wait_s: float = 
         return sent.model_copy(update={"verdict": control.verdict, "reason": control.reason or ""})
     if source.owner(run) is not None:
         return sent.model_copy(update={"reason": _when_sent(run, order, owner)})
-    return sent.model_copy(update={"reason": f"No process runs {run}: it takes effect with: chargehand resume {run}"})
+    return sent.model_copy(update={"reason": f"No process runs {run}: the order takes effect when it is resumed."})
 
 
 def _when_sent(run: str, order: Order, owner: str | None) -> str:
     """When an order without a verdict takes effect."""
     if order.order == "tell":
         when = f"The worker of {order.task} gets it before its next model call. If it makes none, it is too late"
-        return f"Sent. {when}. To see which: chargehand show {run} {order.task}"
-    return f"Sent, but not taken yet by {owner}, which runs {run}. To see whether it was: chargehand show {run}"
+        return f"Sent. {when}."
+    return f"Sent, but not taken yet by {owner}, which runs {run}."
 
 
 def _judge(run: str, state: Replay, order: Order) -> Judgement:
@@ -71,7 +71,7 @@ def _judge(run: str, state: Replay, order: Order) -> Judgement:
             found = TaskList.of(state).judge(order, state.stopped, state.start.get("team", {}))
             if found.verdict == "accepted" and state.status in FINISHED:
                 why = f"{run} has ended ({state.status}), without a result of {order.task}."
-                return Judgement("too_late", f"{why} To run it again: chargehand steer {run} {order.task} --restart")
+                return Judgement("too_late", f"{why} Restart {order.task} to run it again.")
             return found
         case _ if state.status in FINISHED:
             return Judgement("too_late", f"{run} has ended ({state.status}).")
