@@ -19,6 +19,7 @@ from chargehand.record.home import Home
 from chargehand.runs.check_arguments import RULES, check_arguments
 from chargehand.testing import ScriptedModel
 from chargehand.values.argument_rules import show
+from chargehand.values.plan import Problem
 
 TEAM = Team([Worker("w", "Works"), Worker("v", "Writes")])
 TASK = {"id": "a", "worker": "w", "instruction": "Do the one thing", "success_criterion": "It is done."}
@@ -193,6 +194,20 @@ def test_a_plan_of_the_wrong_shape_is_also_checked_against_the_team(tmp_path: Pa
     with pytest.raises(InvalidPlan) as caught:
         make_supervisor(tmp_path).run_sync(plan=plan)
     assert [getattr(problem, "code", "") for problem in caught.value.problems] == ["empty_plan", "unknown_worker"]
+
+
+@pytest.mark.parametrize("wrong", [{"instrution": "x"}, {"worker": "nobody"}])
+def test_a_plan_is_refused_with_a_line_for_each_problem(wrong: dict[str, Any], tmp_path: Path) -> None:
+    """In the same form for a plan that cannot be read and for one that cannot be run; warnings are not among them."""
+    data = {"goal": "g", "tasks": [TASK | {"instruction": "Find it."} | wrong, TASK | {"id": "b", "depends_on": ["z"]}]}
+    with pytest.raises(InvalidPlan) as caught:
+        make_supervisor(tmp_path).run_sync("Do it", plan=data)
+    problems = [each for each in caught.value.problems if isinstance(each, Problem)]
+    errors = [each.message for each in problems if each.severity == "error"]
+    assert len(problems) > len(errors) == 2
+    first, *lines = str(caught.value).splitlines()
+    assert first.endswith(":")
+    assert [line.removeprefix("  ") for line in lines] == errors
 
 
 def test_a_plan_to_add_to_may_be_data_too(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chargehand.errors import InvalidPlan, UsageError
+from chargehand.errors import UsageError
 from chargehand.team import Team
-from chargehand.text.plan_json import parse
+from chargehand.text.plan_json import parse, plan_error
 from chargehand.tools import BUILTIN
 from chargehand.values.base import JSON
 from chargehand.values.plan import Plan, errors_in
@@ -46,7 +46,5 @@ def check_plan(plan: Plan, team: Team, request: Request) -> None:
     problems = plan.problems(
         team.assignable, max_tasks=request.max_tasks, budget_tokens=request.budget.tokens, factory=team.factory
     )
-    if wrong := errors_in(problems):
-        lines = "".join(f"\n  {problem.message}" for problem in wrong[:50])
-        more = f"\n  and {len(wrong) - 50:,} more" if len(wrong) > 50 else ""
-        raise InvalidPlan(f"The plan cannot be run:{lines}{more}", problems)
+    if errors_in(problems):
+        raise plan_error("The plan cannot be run", problems)

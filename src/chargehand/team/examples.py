@@ -69,7 +69,7 @@ def _take(examples: Examples, data: Any, place: str, workers: Sequence[str]) -> 
         found = error.errors(include_url=False)[0]
         examples.wrong(place, f"a labelled route is {_ROUTE}: {'.'.join(map(str, found['loc']))}: {found['msg']}.")
     except InvalidPlan as error:
-        examples.wrong(place, str(error))
+        examples.wrong(place, " ".join(str(error).split()))
 
 
 _ROUTE = '{"request": "...", "primary": "<worker>", "secondary": "<worker, if any>"}'

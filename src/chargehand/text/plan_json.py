@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, cast
 
 from pydantic_core import ValidationError, to_json
@@ -12,7 +12,7 @@ from chargehand.errors import InvalidPlan
 from chargehand.text.json_schema import MAX_DEPTH, too_deep
 from chargehand.values.base import JSON
 from chargehand.values.default_limits import DEFAULT_TASKS
-from chargehand.values.plan import TASK_ID, FactoryLimits, Plan, Task
+from chargehand.values.plan import TASK_ID, FactoryLimits, Plan, Task, errors_in
 from chargehand.values.plan.problem import Problem, ProblemCode
 
 # The code for a misshapen field: the nearest one of the closed list. The message gives the details.
@@ -35,7 +35,7 @@ _WORDS = {
     "tuple_type": "Input should be a list",
     "model_type": "Input should be an object",
 }
-_MOST_NAMED = 20
+_MOST_NAMED = 50
 Location = tuple[int | str, ...]
 
 
@@ -69,11 +69,16 @@ def parse(data: JSON, workers: Collection[str] | None = None, factory: FactoryLi
     """
     reading = read(data)
     if reading.misshapen:
-        problems = reading.problems(workers, factory=factory)
-        named = "; ".join(problem.message for problem in problems[:_MOST_NAMED])
-        more = f"; and {len(problems) - _MOST_NAMED:,} more" if len(problems) > _MOST_NAMED else ""
-        raise InvalidPlan(f"The plan does not have the shape of a plan: {named}{more}", problems)
+        raise plan_error("The plan does not have the shape of a plan", reading.problems(workers, factory=factory))
     return reading.plan
+
+
+def plan_error(why: str, problems: Sequence[Problem]) -> InvalidPlan:
+    """The error for a plan with these problems: a line for each that is an error."""
+    wrong = errors_in(problems)
+    more = [f"and {len(wrong) - _MOST_NAMED:,} more"] if len(wrong) > _MOST_NAMED else []
+    lines = [problem.message for problem in wrong[:_MOST_NAMED]] + more
+    return InvalidPlan("\n  ".join([f"{why}:", *lines]), problems)
 
 
 def read(data: JSON) -> Reading:
