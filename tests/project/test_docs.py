@@ -29,7 +29,7 @@ import click
 import pytest
 
 import chargehand
-from chargehand import Supervisor, Team, Worker, events, testing, tool
+from chargehand import Question, SentOrder, Supervisor, Team, Worker, events, testing, tool
 from chargehand.apps.demo import TUTORIAL
 from chargehand.cli import COMMANDS, cli
 from chargehand.errors import ErrorKind
@@ -69,7 +69,11 @@ OTHER_FLAGS = {
 }
 # Names of other programs' settings and functions, and of a reader's own code.
 OTHER_WORDS = {
-    "docs/how-to/coming-from.md": {"async_execution", "manager_llm", "max_execution_time", "max_rpm", "thread_id"},
+    "docs/how-to/coming-from.md": {
+        *("async_execution", "manager_llm", "max_execution_time", "max_rpm", "thread_id", "run_streamed"),
+        *("run_stream", "run_stream_events", "message_history", "requires_approval"),
+        *("UsageLimitExceeded", "TestModel", "FunctionModel"),
+    },
     "CONTRIBUTING.md": {path.stem for path in (ROOT / "tests").rglob("*.py")},
     "docs/how-to/serve.md": {"StateDirectory", "http_host"},
     "docs/reference/tools.md": {"north_sales"},
@@ -452,7 +456,7 @@ VALUES: dict[str, type[Value]] = {
     value.__name__: value
     for value in (
         Plan, Task, WorkerSpec, Problem, Outcome, Claim, Finding, Gap, Contradiction, Provenance, Usage, Timing, Report,
-        Request,
+        Request, Question, SentOrder,
     )
 }  # fmt: skip
 
@@ -487,6 +491,8 @@ def test_a_table_of_fields_names_the_fields_of_the_value() -> None:
         "Usage",
         "Timing",
         "Report",
+        "Question",
+        "SentOrder",
     }
 
 
