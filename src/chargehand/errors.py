@@ -32,8 +32,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from chargehand.values.report import Report
-
 ErrorKind = Literal[
     "rate_limited",
     "overloaded",
@@ -182,9 +180,9 @@ class PlanningFailed(ChargehandError):
 class IncompleteRun(ChargehandError):
     """The run is not complete."""
 
-    def __init__(self, message: str, report: Report[Any], exit_code: int) -> None:
+    def __init__(self, message: str, report: Any, exit_code: int) -> None:
         super().__init__(message)
-        # With what there is.
+        # The Report, with what there is. Its type is not imported: errors are the lowest layer.
         self.report = report
         self.exit_code = exit_code
 
