@@ -826,6 +826,48 @@ def test_an_answer_that_cannot_be_used_is_refused_by_the_owner_too(tmp_path: Pat
     assert [each.verdict for each in controls(tmp_path, report.run)] == ["refused", "accepted"]
 
 
+def test_a_restart_during_a_pause_takes_nothing_from_the_deadline(tmp_path: Path) -> None:
+    """The pause is over for the first session and lasts for the second: neither part of it is running time."""
+
+    async def act(door: Supervisor, run: str) -> list[Any]:
+        await door.pause(run)
+        await asyncio.sleep(3_600)
+        found: list[Any] = []
+        for task in ("t9", "t2"):
+            sent = await door.steer(run, task, restart=True)
+            await asyncio.sleep(3_600)
+            report, view = door.report(run), fold(Home(tmp_path).events(run))
+            seconds = report.timing.wall_s, view.elapsed_seconds((view.last_event or 0.0) + 60)
+            found.append((sent.verdict, report.status, view.status, *seconds))
+        await door.unpause(run)
+        return found
+
+    report, found, _ = steered(tmp_path, CHAIN, model(t1=5, t2=5, t3=5), act, stay=True, deadline=30)
+    assert [each[:3] for each in found] == [("refused", "paused", "paused"), ("accepted", "paused", "paused")]
+    assert [seconds for each in found for seconds in each[3:]] == pytest.approx([5] * 4, abs=0.6)
+    assert report.status == "complete"
+    assert report.timing.wall_s == pytest.approx(10, abs=1)
+    assert fold(Home(tmp_path).events(report.run)).elapsed_seconds() == pytest.approx(report.timing.wall_s, abs=0.5)
+
+
+def test_a_restart_during_a_question_takes_nothing_from_the_deadline(tmp_path: Path) -> None:
+    """The time in which the run only waited for the person is over for the session that ends."""
+
+    async def person(question: Question, wrong: str | None) -> str:
+        await asyncio.sleep(100)
+        return "Signed by all of us."
+
+    async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(60)
+        return await door.steer(run, "t1", restart=True)
+
+    report, sent, took = steered(tmp_path, ASKS, model(), act, team=MIXED, person=person, stay=True, deadline=30)
+    assert (sent.verdict, report.status) == ("accepted", "complete")
+    assert took > 160
+    assert report.timing.wall_s < 5
+    assert fold(Home(tmp_path).events(report.run)).elapsed_seconds() == pytest.approx(report.timing.wall_s, abs=0.5)
+
+
 # -- more budget and time --------------------------------------------------------------------------------------------
 
 

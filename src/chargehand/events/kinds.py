@@ -221,7 +221,7 @@ class Control(_Keyed, kind="control"):
     verdict: str  # `accepted`, `refused` or `too_late`.
     reason: str | None = None  # Why it was not accepted, and what to do.
     value: Data | None = None  # What the order says; of words to a worker also the model `call` that they come before.
-    parked_s: float | None = None  # For how long the run did nothing before it was continued.
+    parked_s: float | None = None  # For how long the run was paused or waited for a person before it came.
 
 
 # -- the answer ------------------------------------------------------------------------------------------------------

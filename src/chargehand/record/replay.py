@@ -161,9 +161,9 @@ class Replay(RecordedState):
     def take_order(self, control: Control, task: str | None) -> None:
         """Apply an order to a run that is continued from here."""
         self.controls[control.key] = control
+        self._owned_before -= control.parked_s or 0.0
         if control.verdict != "accepted":
             return
-        self._owned_before -= control.parked_s or 0.0
         value = control.value or {}
         match control.order:
             case "pause" | "continue":

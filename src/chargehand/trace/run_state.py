@@ -63,6 +63,7 @@ from chargehand.trace.run_parts import (
 from chargehand.values.key import Key, TaskPath, within
 from chargehand.values.plain_class import plain_class
 from chargehand.values.plan import Plan, Task
+from chargehand.values.status_words import FINISHED
 
 
 @plain_class(eq=True)
@@ -247,15 +248,10 @@ def _fold(view: RunState, event: Event) -> None:
         case QuestionAnswered(key=key, parked_s=parked):
             view.questions.pop(key, None)
             _idle(view, event, parked)
-        case Control(order="pause" | "continue" as order, verdict="accepted", parked_s=parked):
-            view.status, view.paused_at = ("paused", event.at) if order == "pause" else ("running", None)
+        case Control(parked_s=parked) as control:
             _idle(view, event, parked)
-        case Control(order="restart", verdict="accepted", value={"text": str(instruction)}):
-            if (task := view.tasks.get(event.task or "")) is not None:
-                task.instruction, task.seq = instruction, view.seq
-        case Control(order="top_up", verdict="accepted", value=dict(value)):
-            view.budget = part_in(value, "limit") or view.budget
-            view.deadline_s = value.get("deadline_s", view.deadline_s)
+            if control.verdict == "accepted":
+                _take_order(view, event, control)
         case SynthesisStarted() if event.task is None:
             view.synthesis_started = event.at
         case ContradictionFound(contradiction=contradiction) if event.task is None:
@@ -268,6 +264,8 @@ def _fold(view: RunState, event: Event) -> None:
             _break_off(view, event.at - (parked or 0.0))
             _idle(view, event, parked)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
+            if status in FINISHED:
+                view.paused_at = None  # a pause that was ordered during the last call ends with the run
             _drop_added(view)
         case _:
             pass
@@ -316,7 +314,9 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
         view.sessions.append(session)
     else:
         view.sessions[-1] = session
-    view.status, view.ended, view.report, view.waiting, view.paused_at = "running", None, None, None, None
+    # A paused run is paused until a person continues it, whichever session has it.
+    view.status = "running" if view.paused_at is None else "paused"
+    view.ended, view.report, view.waiting = None, None, None
     # The synthesis of this session finds them again.
     view.gaps, view.contradictions = [], []
     view.request = text_in(started.request, "text") or view.request
@@ -325,6 +325,23 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     view.team = text_in(started.team, "name") or view.team
     view.rerun_of = started.rerun_of or view.rerun_of
     view.forked_from = started.forked_from or view.forked_from
+
+
+def _take_order(view: RunState, event: Event, control: Control) -> None:
+    value = control.value or {}
+    match control.order:
+        case "pause":
+            view.status, view.paused_at = "paused", event.at
+        case "continue":
+            view.status, view.paused_at = "running", None
+        case "restart":
+            if (task := view.tasks.get(event.task or "")) is not None and "text" in value:
+                task.instruction, task.seq = text_in(value, "text"), view.seq
+        case "top_up":
+            view.budget = part_in(value, "limit") or view.budget
+            view.deadline_s = value.get("deadline_s", view.deadline_s)
+        case _:
+            pass
 
 
 def _start_plan(view: RunState, approved: PlanApproved) -> None:

@@ -175,12 +175,10 @@ class LocalOrders:
         return judged
 
     def _accept(self, order: Order, call: str | None = None) -> None:
-        continues = order.order == "continue" and self._paused
-        parked = round(self._activity.unrecorded_still_seconds(), 3) if continues else None
         details = order.details if call is None else order.details | {"call": call}
         if order.order == "top_up":
             details |= self._top_up(order)
-        self._record(order.key, order.order, order.task, order.by, order.sent_at, ACCEPTED, details, parked)
+        self._record(order.key, order.order, order.task, order.by, order.sent_at, ACCEPTED, details)
         match order.order:
             case "pause" | "continue":
                 self._paused = order.order == "pause"
@@ -212,10 +210,11 @@ class LocalOrders:
         sent_at: float,
         judged: Judgement,
         value: dict[str, object] | None = None,
-        parked_s: float | None = None,
     ) -> None:
         self._judged.add(key)
-        more: dict[str, Any] = {"reason": judged.reason, "value": value, "parked_s": parked_s}
+        # An order may come while the run does nothing: the time of its event would count that as running time.
+        parked = round(self._activity.unrecorded_still_seconds(), 3)
+        more: dict[str, Any] = {"reason": judged.reason, "value": value, "parked_s": parked}
         given = {name: each for name, each in more.items() if each}
         control = Control(key=key, order=order, by=by, sent_at=sent_at, verdict=judged.verdict, **given)
         self._recorder.emit(control, task)
