@@ -868,6 +868,54 @@ def test_a_restart_during_a_question_takes_nothing_from_the_deadline(tmp_path: P
     assert fold(Home(tmp_path).events(report.run)).elapsed_seconds() == pytest.approx(report.timing.wall_s, abs=0.5)
 
 
+ESCALATES = {
+    "when": {"task": "t1", "role": "worker"},
+    "reply": {
+        "tool_calls": [
+            {"name": "escalate", "arguments": {"reason": "ambiguous_input", "message": "Which currency?", "partial": None}}
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(("made", "team", "options"), [(CHAIN, TEAM, {"ask": True}), (ASKS, MIXED, {})])
+def test_a_task_that_asks_is_stopped_at_the_next_resume(
+    made: Plan, team: Team, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Before its question is asked again, which is closed: it cannot be answered any more."""
+    answer = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "All [t3].", "left_out": LEFT_OUT[:1]}}}
+    says = ScriptedModel([answer, ESCALATES, {"when": {"role": "worker"}, "reply": DONE}])
+    door = Supervisor(team, model=says, home=tmp_path)
+    report = run_virtual(door.run("Write", plan=made, **options))[0]
+    (asked,) = door.questions(report.run)
+    assert report.status == "waiting"
+    run_virtual(door.steer(report.run, "t1", "no need", stop=True))
+    again = run_virtual(door.resume(report.run))[0]
+    assert again.status == "partial"
+    assert again.outcomes[0].error is not None
+    assert again.outcomes[0].error.kind == "cancelled"
+    assert not Home(tmp_path).state(report.run).open_questions()
+    assert not fold(Home(tmp_path).events(report.run)).questions
+    with pytest.raises(NoOpenQuestion):
+        run_virtual(door.answer(report.run, asked.id, "euros"))
+
+
+def test_the_question_of_a_stopped_task_is_closed_while_the_run_continues(tmp_path: Path) -> None:
+    """Its answer is refused; the questions of other tasks stay open."""
+
+    async def act(door: Supervisor, run: str) -> list[Any]:
+        await asyncio.sleep(1)
+        sent = await door.steer(run, "t1", stop=True)
+        await asyncio.sleep(1)
+        Home(tmp_path).orders(run).send(new_order("answer", question="t1", text="yes"))
+        await asyncio.sleep(1)
+        return [sent.verdict, [question.id for question in door.questions(run)]]
+
+    report, found, _ = steered(tmp_path, ASKS, model(t2=60), act, team=MIXED)
+    assert found == ["accepted", []]
+    assert [each.verdict for each in controls(tmp_path, report.run)] == ["accepted", "refused"]
+
+
 # -- more budget and time --------------------------------------------------------------------------------------------
 
 

@@ -90,6 +90,14 @@ class RecordedState:
         """Questions without an answer, by key, in the order they were asked."""
         return {key: question for key, question in self.questions.items() if key not in self.answers}
 
+    def close_questions(self, task: str) -> None:
+        """Remove the open questions of a task that has ended, or that runs again and asks them again if needed."""
+        for key in self.open_questions() if self.questions else ():
+            path = Key.parse(key).path
+            if path is not None and task in path.wholes:
+                del self.questions[key]
+                self.waits.end(path, self.owned_s)
+
     @property
     def has_programs(self) -> bool:
         """Whether the team has workers that start programs."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from chargehand.events.body import Data
 from chargehand.record.recorded_state import RecordedState
 from chargehand.text.plan_json import parse
-from chargehand.values.key import Key, TaskPath, within
+from chargehand.values.key import TaskPath, within
 from chargehand.values.order import Restart
 
 # Calls whose answers are kept when tasks are reopened.
@@ -41,7 +41,7 @@ def _reopen_in_plan(
     rests_on = {task.id: task.depends_on for task in parse(plan).tasks} if plan else {}
     for id in tasks:
         path = within(scope, id) if scope else id
-        _drop_questions(state, path)
+        state.close_questions(path)
         changes = id in ordered or any(each in tasks for each in rests_on.get(id, ()))
         if changes or path in state.splits or not _continue_team(state, path):
             _reopen_task(state, path, [] if id in whole else _parts_again(state, path))
@@ -122,15 +122,6 @@ def _carry_out(state: RecordedState, restarts: Iterable[str]) -> set[str]:
         if restart.instruction or restart.model:
             changed.add(restart.task)
     return changed
-
-
-def _drop_questions(state: RecordedState, task: str) -> None:
-    """Remove the open questions of a task that runs again: it asks them again if needed."""
-    for key in state.open_questions():
-        path = Key.parse(key).path
-        if path is not None and task in path.wholes:
-            del state.questions[key]
-            state.waits.end(path, state.owned_s)
 
 
 def _parts_again(state: RecordedState, task: str) -> list[str]:

@@ -147,6 +147,7 @@ class Replay(RecordedState):
                 self.waits.end_calls_of(event.task, now)
                 outcome = Outcome.model_validate(body.outcome)
                 self.ended[event.task or outcome.task] = outcome
+                self.close_questions(event.task or outcome.task)
 
     def move_clock(self, now: float, waited: Mapping[str, float]) -> None:
         """Set the run's clock to `now`: this record is a part of a run, and the other parts have taken time too.

@@ -162,8 +162,7 @@ class RunState:
 
     def _asks(self, task: TaskState) -> bool:
         """Whether a person is asked something for the task, or for a task within it."""
-        paths = (Key.parse(key).path for key in self.questions)
-        return any(path is not None and task.id in path.wholes for path in paths)
+        return any(_is_about(key, task.id) for key in self.questions)
 
     def counted_until(self, now: float) -> float:
         """The time of day until which calls in flight count, if it is `now`."""
@@ -237,6 +236,8 @@ def _fold(view: RunState, event: Event) -> None:
             if (task := _task(view, event)) is not None:
                 status = text_in(outcome, "status")
                 _break_off(view, event.at, task.id)
+                for key in [key for key in view.questions if _is_about(key, task.id)]:
+                    del view.questions[key]
                 task.outcome, task.ended = outcome, event.at
                 task.status = status if status in TASK_STATUSES else "failed"
         case BudgetSettled() as body:
@@ -275,6 +276,12 @@ def _idle(view: RunState, event: Event, parked_s: float | None) -> None:
     if parked_s:
         view.sessions[-1].parked_s += parked_s
         view.idle.append((event.at - parked_s, event.at))
+
+
+def _is_about(question: str, task: str) -> bool:
+    """Whether a question, by its key, is one of a task, or of a task within it."""
+    path = Key.parse(question).path
+    return path is not None and task in path.wholes
 
 
 def _plan(data: Data) -> Plan | None:

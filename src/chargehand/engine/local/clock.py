@@ -170,8 +170,12 @@ class _Pauses:
         for timeout, left in self._timeouts.get(task, ()):
             if timeout.expired():
                 continue
-            seconds = None if self.is_still(task) else left()
-            timeout.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+            seconds = None if self._frozen else left()
+            # A task that was stopped, or whose time was over before it asked, does not wait for the answer.
+            if seconds is None or (seconds > 0 and task in self._open):
+                timeout.reschedule(None)
+            else:
+                timeout.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
 class _PausingTimeout:

@@ -109,6 +109,7 @@ class LocalOrders:
         """Update the state from an event that is put on the record."""
         self._tasks.apply(body, task)
         if isinstance(body, TaskEnded) and task is not None:
+            self._inquiries.close(task)
             for order in self._words.take_unheard(task):
                 self._refuse(order, self._judge(order))
 

@@ -54,6 +54,12 @@ class Questions:
         self._asked[key] = question.model_copy(update={"id": free})
         return self._asked[key]
 
+    def close(self, task: str) -> None:
+        """Remove the open questions of a task that has ended."""
+        for key in [key for key in self._asked if key not in self.answers]:
+            if (path := Key.parse(key).path) is not None and task in path.wholes:
+                del self._asked[key]
+
     def borrow(self, key: str, question: Question, earlier: Replay) -> bool:
         """Whether the run that this one repeats has a person's work on the same question; it is not asked twice."""
         asked: dict[str, Any] = earlier.questions.get(key) or {}
@@ -124,6 +130,10 @@ class Inquiries:
             return Judgement("refused", str(error))
         recorded = self._questions.answers.get(key, answer)
         return ACCEPTED if recorded == answer else Judgement("refused", answered_already(order.question, recorded))
+
+    def close(self, task: str) -> None:
+        """Take no answers to the open questions of a task that has ended."""
+        self._questions.close(task)
 
     def record_answer(self, order: Order) -> None:
         """Put an accepted answer on the record, unless it is there already."""
