@@ -52,6 +52,9 @@ ErrorKind = Literal[
     "internal",
 ]
 
+# The limits of a run that can be raised.
+LimitName = Literal["tokens", "usd", "deadline"]
+
 # Why a tool gave no result.
 ToolErrorCode = Literal[
     "unknown_tool",  # the worker has no such tool
@@ -66,6 +69,13 @@ ToolErrorCode = Literal[
     "unreachable",  # a server does not answer, or answers with an error
     "failed",  # any other reason, such as an exception of the tool's own
 ]
+
+
+def lacked_limit(kind: str, message: str) -> LimitName | None:
+    """The limit that has to be raised before another try can succeed; None for an error of no limit of the run."""
+    if kind == "budget":
+        return "usd" if " USD " in message else "tokens"
+    return "deadline" if kind == "deadline" else None
 
 
 class ChargehandError(Exception):

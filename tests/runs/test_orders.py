@@ -872,7 +872,10 @@ ESCALATES = {
     "when": {"task": "t1", "role": "worker"},
     "reply": {
         "tool_calls": [
-            {"name": "escalate", "arguments": {"reason": "ambiguous_input", "message": "Which currency?", "partial": None}}
+            {
+                "name": "escalate",
+                "arguments": {"reason": "ambiguous_input", "message": "Which currency?", "partial": None},
+            }
         ]
     },
 }
@@ -968,7 +971,70 @@ def test_more_time_for_a_run_under_way_counts_from_now(tmp_path: Path) -> None:
 
 
 def test_limits_that_a_run_does_not_have_cannot_be_added_to(tmp_path: Path) -> None:
-    """The reason names them."""
+    """The reason names them, whether a process has the run or not."""
     report, sent, _ = steered(tmp_path, plan(("t1",)), model(t1=3), adds(usd=3.0, deadline=5))
     assert (sent.verdict, report.status) == ("refused", "complete")
-    assert "no limit of usd, deadline" in sent.reason
+    with pytest.raises(UsageError) as refused:
+        run_virtual(Supervisor(TEAM, model=model(), home=tmp_path).resume(report.run, usd=3.0, deadline=5))
+    assert str(refused.value) == sent.reason
+
+
+# -- resumes that cannot help ----------------------------------------------------------------------------------------
+
+
+def made_by(home: Path, run: str, says: ScriptedModel, **added: Any) -> tuple[list[str], str]:
+    """The calls of a resume, and what it said."""
+    before, said = len(calls(home, run)), list[str]()
+    door = Supervisor(TEAM, model=says, home=home)
+    door.say = said.append
+    report = door.report(run)
+    again = run_virtual(door.resume(run, **added))[0]
+    made = calls(home, run)[before:]
+    assert made or again == report
+    return made, " ".join(said)
+
+
+def test_a_resume_tries_nothing_if_it_does_not_add_what_the_tasks_lacked(tmp_path: Path) -> None:
+    """The report stays as it is. With what they lacked, the tasks run again."""
+    tasks = plan(("t1",), ("t2", "t1"), ("t3",)).tasks
+    long = tasks[1].model_copy(update={"instruction": "Write a letter about all of this: " + "word " * 9_000})
+    made = Plan(goal="Letters", tasks=(tasks[0], long, tasks[2]))
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    report = run_virtual(door.run("Write", plan=made, tokens=9_000, deadline=500))[0]
+    assert [each.status for each in report.outcomes] == ["done", "failed", "done"]
+    for added in ({"retry_failed": True}, {"deadline": 60.0}, {"retry_failed": True, "deadline": 60.0}):
+        calls_made, said = made_by(tmp_path, report.run, model(), **added)
+        assert (calls_made, "--tokens" in said) == ([], True)
+    calls_made, _ = made_by(tmp_path, report.run, model(), tokens=100_000)
+    assert calls_made == ["t2/2/model/1", "@synthesis/1"]
+
+
+def test_a_run_under_way_gets_time_and_not_the_tasks_that_lacked_tokens(tmp_path: Path) -> None:
+    """Only what the raised limit had ended runs again."""
+    tasks = plan(("t1",), ("t2",), ("t3",)).tasks
+    long = tasks[1].model_copy(update={"instruction": "Write a letter about all of this: " + "word " * 9_000})
+    made = Plan(goal="Letters", tasks=(tasks[0], long, tasks[2]))
+    act = adds(after=10, deadline=600)
+    report, sent, _ = steered(tmp_path, made, model(t3=60), act, tokens=9_000, deadline=500)
+    assert sent.verdict == "accepted"
+    assert [(each.status, each.attempts) for each in report.outcomes] == [("done", 1), ("failed", 1), ("done", 1)]
+
+
+def test_a_retry_of_a_stopped_task_tries_nothing(tmp_path: Path) -> None:
+    """Only a restart takes the stop back, and the sentence names it."""
+    report, _, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t2=500), stops("t2"))
+    calls_made, said = made_by(tmp_path, report.run, model(), retry_failed=True)
+    assert calls_made == []
+    assert f"chargehand steer {report.run} t2 --restart" in said
+
+
+def test_more_time_writes_an_answer_that_the_deadline_left_no_time_for(tmp_path: Path) -> None:
+    """All tasks are done: nothing but the answer is made, and more tokens alone do not make it."""
+    slow = {**ANSWER, "delay_ms": 60_000, "times": 1}
+    says = ScriptedModel([slow, ANSWER, {"when": {"role": "worker"}, "reply": DONE}])
+    door = Supervisor(TEAM, model=says, home=tmp_path)
+    report = run_virtual(door.run("Write", plan=plan(("t1",), ("t2",)), deadline=10))[0]
+    assert [each.ok for each in report.outcomes] == [True, True]
+    calls_made, said = made_by(tmp_path, report.run, says, tokens=1_000)
+    assert (calls_made, "--deadline" in said) == ([], True)
+    assert made_by(tmp_path, report.run, says, deadline=60)[0] == ["@synthesis/1"]

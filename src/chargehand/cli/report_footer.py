@@ -16,6 +16,7 @@ import click
 
 from chargehand.cli.screen import WIDEST, Screen, terminal_columns, wrap
 from chargehand.cli.shared_options import source
+from chargehand.errors import lacked_limit
 from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, round_up, several, share
 from chargehand.values.lazy_regex import lazy_regex
 
@@ -221,14 +222,14 @@ def _reason_to_retry(outcome: dict[str, Any]) -> str:
 
 def _what_lacked(report: ReportData, faults: Sequence[dict[str, Any]]) -> list[str]:
     """Options of `resume` that add what was lacking, with a number that is probably enough."""
-    short = [fault["message"] for fault in faults if fault["kind"] == "budget"]
-    dollars = [need for message in short if " USD " in message and (need := _need(message))]
-    counts = [need for message in short if " USD " not in message and (need := _need(message))]
+    lacked = [(lacked_limit(fault["kind"], fault["message"]), _need(fault["message"])) for fault in faults]
+    dollars = [need for limit, need in lacked if limit == "usd" and need]
+    counts = [need for limit, need in lacked if limit == "tokens" and need]
     done = [tokens(each["usage"]) for each in report["outcomes"] if each["status"] == "done"]
     # Without a plan it is not known how many tasks there will be.
     tasks = sum(each["status"] != "done" for each in report["outcomes"]) if report.get("plan") else FEW_TASKS
     found: list[str] = []
-    if any(fault["kind"] == "deadline" for fault in faults):
+    if any(limit == "deadline" for limit, _ in lacked):
         found.append(f"--deadline {round_up(max(2 * report['timing']['wall_s'], LEAST_TIME_S)):g}")
     if counts:
         found.append(f"--tokens {round_up(3 * tasks * max(*counts, sum(done) / max(len(done), 1))):.0f}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from chargehand.errors import UsageError
 from chargehand.models.resolve import Models
@@ -12,12 +12,19 @@ from chargehand.values.order import Order
 
 def judge_top_up(order: Order, has: Mapping[str, float | None]) -> Judgement:
     """Whether an order adds to limits that the run has."""
-    added = [name for name in has if getattr(order, name) is not None]
-    without = [name for name in added if has[name] is None]
-    if without or not added:
-        what = f"the run has no limit of {', '.join(without)}" if without else "the order adds nothing"
-        return Judgement("refused", f"There is nothing to add to: {what}.")
-    return ACCEPTED
+    if not order.raised:
+        return Judgement("refused", "The order adds nothing: name a limit to add to.")
+    missing = missing_limits(order.raised, has)
+    return Judgement("refused", missing) if missing else ACCEPTED
+
+
+def missing_limits(added: Iterable[str], has: Mapping[str, float | None]) -> str:
+    """The sentence about limits that are added to and that the run does not have; "" if it has all of them."""
+    missing = [_LIMITS[name] for name in added if has[name] is None]
+    return f"The run has {' and '.join(missing)}, so there is nothing to add to." if missing else ""
+
+
+_LIMITS = {"tokens": "no limit of tokens", "usd": "no limit of money", "deadline": "no deadline"}
 
 
 def judge_model(models: Models, name: str, *, needs_price: bool) -> Judgement:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chargehand.errors import LimitName, lacked_limit
 from chargehand.events import EventBody, Extended, PlanApproved, PlanDrafted, TaskEnded
 from chargehand.values.key import TaskPath, within
 from chargehand.values.order import Order, Verdict
@@ -35,8 +36,8 @@ class TaskList:
         # Path -> the worker that the plan names, and the tasks it depends on.
         self._workers: dict[str, str] = {}
         self._needs: dict[str, list[str]] = {}
-        # The tasks that ended for lack of budget or time.
-        self._short: set[str] = set()
+        # The tasks that ended because a limit of the run was reached -> the limit.
+        self._short: dict[str, LimitName] = {}
 
     @staticmethod
     def of(state: Replay) -> TaskList:
@@ -71,12 +72,13 @@ class TaskList:
     def _end(self, path: str, outcome: Mapping[str, Any]) -> None:
         self._tasks[path] = outcome["status"]
         error: Mapping[str, Any] = outcome.get("error") or {}
-        if error.get("kind") in ("budget", "deadline"):
-            self._short.add(path)
+        if error and (limit := lacked_limit(error["kind"], error["message"])) is not None:
+            self._short[path] = limit
 
-    def short(self) -> list[str]:
-        """The whole tasks that are not done because they, or a task within them, had no budget or time left."""
-        wholes = dict.fromkeys(TaskPath.parse(path).whole for path in self._tasks if path in self._short)
+    def short_of(self, limits: Container[str | None]) -> list[str]:
+        """The whole tasks that are not done because they, or a task within them, reached one of these limits."""
+        short = (path for path in self._tasks if self._short.get(path) in limits)
+        wholes = dict.fromkeys(TaskPath.parse(path).whole for path in short)
         return [whole for whole in wholes if self._tasks.get(whole) not in (None, "done")]
 
     def reopen(self, task: str) -> None:
@@ -85,7 +87,7 @@ class TaskList:
         for path in self._tasks:
             if TaskPath.parse(path).whole in again:
                 self._tasks[path] = None
-                self._short.discard(path)
+                self._short.pop(path, None)
 
     def with_dependents(self, tasks: Iterable[str]) -> set[str]:
         """The whole tasks that these are or belong to, and all tasks that depend on them."""

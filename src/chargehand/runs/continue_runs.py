@@ -25,7 +25,6 @@ from chargehand.runs.make_steps import RunJob
 from chargehand.runs.prepared_team import team_reference
 from chargehand.runs.record_in_thread import open_record, remote_record, run_of
 from chargehand.runs.recorded_runs import RecordedRuns
-from chargehand.runs.report_from_record import report_ended
 from chargehand.runs.session import Session
 from chargehand.runs.shared_models import SharedModels
 from chargehand.runs.typed_data import D, asked_for, check_asked, check_untyped, invalid_data, with_typed_data
@@ -129,7 +128,9 @@ class RunLife(RecordedRuns):
         from chargehand.runs.resumed_job import (  # a new run does not need it
             Added,
             check_begun,
+            check_limits,
             job_of,
+            report_ended,
             stays_ended,
             unused_model,
             unused_team,
@@ -144,14 +145,15 @@ class RunLife(RecordedRuns):
                 return with_typed_data(await resume_run(source, run, added, on_event, self.say), output_type)
         state = self.home.state(run)
         check_asked(run, state.start, output_type)
+        check_limits(state, added)
         if stays_ended(state, added, self.home.orders(run)):
-            return with_typed_data(report_ended(state, self.say), output_type)
+            return with_typed_data(report_ended(state, added, self.say), output_type)
         if self.home.owner(run) is None:
             check_begun(run, state)
         async with (record or partial(open_record, partial(self.home.open, run)))() as journal:
             state = replay(journal.events(), run)
             if stays_ended(state, added, self.home.orders(run)):
-                return with_typed_data(report_ended(state, self.say), output_type)
+                return with_typed_data(report_ended(state, added, self.say), output_type)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self.trust, self.settings, made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chargehand.record.replay import Replay
@@ -45,14 +45,6 @@ def final_report(state: Replay) -> Report:
     """The report the record ends with."""
     with reading(f"of run {state.run}"):
         return Report.model_validate(state.report)
-
-
-def report_ended(state: Replay, say: Callable[[str], None] | None) -> Report:
-    """The final report of a run that is not continued, because it has ended; `say` gets a sentence that says so."""
-    report = final_report(state)
-    if say is not None:
-        say(f"Nothing was tried: {state.run} has already ended ({report.status}).")
-    return report
 
 
 def open_questions(state: Replay) -> tuple[Question, ...]:

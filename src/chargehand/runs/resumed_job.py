@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic_core import to_json
 
 from chargehand.engine.engine_session import Prior
-from chargehand.errors import InvalidTeam, RunNotFound, UsageError
+from chargehand.engine.judge_orders import missing_limits
+from chargehand.errors import InvalidTeam, LimitName, RunNotFound, UsageError
+from chargehand.events.body import Data
 from chargehand.models import MADE_IN_PYTHON
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import damage_error
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.make_steps import RunJob
+from chargehand.runs.report_from_record import final_report
 from chargehand.settings import OF_TEAM, Settings, check_endpoints
 from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
 from chargehand.values.key import PLAN_QUESTION, TaskPath
+from chargehand.values.outcome import Fault, Outcome
+from chargehand.values.report import Report
 from chargehand.values.request import SINGLE_CALL, Request
 from chargehand.values.status_words import FINISHED
 
@@ -36,12 +42,19 @@ class Added(NamedTuple):
     retry_failed: bool = False
 
     @property
-    def topped_up(self) -> bool:
-        return self.tokens is not None or self.usd is not None or self.deadline is not None
+    def raised(self) -> list[LimitName]:
+        """The names of the limits that are added to."""
+        limits: dict[LimitName, float | None] = {"tokens": self.tokens, "usd": self.usd, "deadline": self.deadline}
+        return [name for name, more in limits.items() if more is not None]
 
     @property
     def reopens(self) -> bool:
-        return self.topped_up or self.retry_failed
+        return bool(self.raised) or self.retry_failed
+
+    def helps(self, fault: Fault) -> bool:
+        """Whether what failed so is tried again: the limit that was reached is raised, or no limit was."""
+        limit = fault.lacked_limit
+        return self.retry_failed if limit is None else getattr(self, limit) is not None
 
 
 def job_of(
@@ -114,8 +127,72 @@ def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:
         return False
     if state.approved is None and PLAN_QUESTION in state.answers:
         return True  # a person rejected its plan
-    lacks_nothing = state.status == "complete" and not reopened_tasks(state, added)
-    return (lacks_nothing or not added.reopens) and not orders.pending()
+    return not (added.reopens and _can_succeed(state, added)) and not orders.pending()
+
+
+def _can_succeed(state: Replay, added: Added) -> bool:
+    """Whether anything that failed may succeed with what is added. Else the answer would only get worse.
+
+    Without anything that failed, an answer with gaps is written again.
+    """
+    own = _faults_of_supervisor(state)
+    if reopened_tasks(state, added) or any(added.helps(fault) for fault in own):
+        return True
+    failed = own or any(True for _ in _tasks_without_result(state))
+    return added.retry_failed and state.status != "complete" and not failed
+
+
+def _faults_of_supervisor(state: Replay) -> list[Fault]:
+    """Why calls of the supervisor itself failed, and that the deadline left it no time."""
+    own = [returned.result.get("error") for key, returned in state.committed.items() if key.startswith("@")]
+    late = any(key.startswith("@") and key.endswith("/deadline") for key in state.decisions)
+    faults = [Fault.model_validate(error) for error in own if error]
+    return [*faults, *([Fault(kind="deadline", message="")] if late else [])]
+
+
+def report_ended(state: Replay, added: Added, say: Callable[[str], None] | None) -> Report:
+    """The final report of a run that is not continued, because it has ended; `say` gets a sentence that says so."""
+    if say is not None:
+        say(_describe_ended(state, added))
+    return final_report(state)
+
+
+def _describe_ended(state: Replay, added: Added) -> str:
+    """A sentence that says that nothing was tried and, where something lacks, what would help."""
+    lacks: dict[LimitName, list[str]] = {}
+    stopped: list[str] = []
+    for path, outcome in _tasks_without_result(state) if added.reopens else ():
+        task = TaskPath.parse(path).whole
+        if _is_stopped(state, path):
+            stopped.append(task)
+        elif outcome.error is not None and (limit := outcome.error.lacked_limit) is not None:
+            lacks.setdefault(limit, []).append(task)
+    for fault in _faults_of_supervisor(state) if added.reopens and not lacks else ():
+        if (limit := fault.lacked_limit) is not None:
+            lacks[limit] = ["the answer"]
+    reasons = [f"add {_NOUNS[limit]} for {_join(tasks)} with --{limit}" for limit, tasks in lacks.items()]
+    if stopped:
+        again = f"chargehand steer {state.run} {stopped[0]} --restart"
+        reasons.append(f"a person stopped {_join(stopped)}, and only a restart takes that back: {again}")
+    ended = f"Nothing was tried: {state.run} has already ended ({state.status})"
+    return f"{ended}; {'; '.join(reasons)}" if reasons else f"{ended}."
+
+
+_NOUNS: dict[LimitName, str] = {"tokens": "tokens", "usd": "money", "deadline": "time"}
+
+
+def _join(names: list[str]) -> str:
+    *first, last = dict.fromkeys(names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def check_limits(state: Replay, added: Added) -> None:
+    """Raise UsageError if a limit is added to that the run does not have."""
+    request: Data = state.start.get("request") or {}
+    budget: Data = request.get("budget") or {}
+    has = {"tokens": budget.get("tokens"), "usd": budget.get("usd"), "deadline": request.get("deadline_s")}
+    if state.start and (missing := missing_limits(added.raised, has)):
+        raise UsageError(missing)
 
 
 def check_begun(run: str, state: Replay) -> None:
@@ -141,30 +218,43 @@ def top_up(state: Replay, added: Added) -> Request:
     request = Request.model_validate(state.start["request"])
     budget = request.budget
     if added.tokens is not None:
-        budget = budget.model_copy(update={"tokens": (budget.tokens or state.spending.tokens) + added.tokens})
+        budget = budget.model_copy(update={"tokens": (budget.tokens or 0) + added.tokens})
     if added.usd is not None:
-        budget = budget.model_copy(update={"usd": (budget.usd or state.spending.usd) + added.usd})
+        budget = budget.model_copy(update={"usd": (budget.usd or 0.0) + added.usd})
     if added.deadline is not None:
         request = request.model_copy(update={"deadline_s": state.owned_s + added.deadline})
     return request.model_copy(update={"budget": budget})
 
 
 def reopened_tasks(state: Replay, added: Added) -> set[str]:
-    """The tasks that ended for lack of what is added now, and those that failed where that is wanted.
+    """The tasks that ended for lack of what is added now, and those that failed otherwise where that is wanted.
 
-    For a nested task, the team tries again what it lacks; for a part of a split task, the whole task runs again. A
-    replaced task counts as done. A task that a later attempt did, or that its team did without, counts as done too.
+    For a nested task, the team tries again what it lacks; for a part of a split task, the whole task runs again. A task
+    that a person stopped runs again only if it is restarted.
     """
-    found: set[str] = set()
+    return {
+        TaskPath.parse(path).whole
+        for path, outcome in _tasks_without_result(state)
+        if not _is_stopped(state, path)
+        and (added.retry_failed if outcome.error is None else added.helps(outcome.error))
+    }
+
+
+def _tasks_without_result(state: Replay) -> Iterator[tuple[str, Outcome]]:
+    """The tasks that failed or were escalated, by path.
+
+    A replaced task counts as done. A task that a later attempt did, or that its team did without, counts as done too.
+    """
     for path, outcome in state.ended.items():
         task = TaskPath.parse(path).whole
         whole = state.ended.get(task)
-        if state.is_replaced(task) or (whole is not None and whole.ok and not whole.partial):
-            continue
-        short = outcome.error is not None and outcome.error.kind in ("budget", "deadline")
-        if (added.retry_failed and outcome.status in ("failed", "escalated")) or (short and added.topped_up):
-            found.add(task)
-    return found
+        is_done = whole is not None and whole.ok and not whole.partial
+        if outcome.status in ("failed", "escalated") and not is_done and not state.is_replaced(task):
+            yield path, outcome
+
+
+def _is_stopped(state: Replay, path: str) -> bool:
+    return any(each in state.stopped for each in TaskPath.parse(path).wholes)
 
 
 def _prior(source: RunSource, run: str | None) -> Prior | None:

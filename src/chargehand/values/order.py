@@ -56,6 +56,11 @@ class Order(Value):
         return control_key(self.id)
 
     @property
+    def raised(self) -> list[str]:
+        """The names of the limits that it adds to."""
+        return [name for name in ("tokens", "usd", "deadline") if getattr(self, name) is not None]
+
+    @property
     def details(self) -> dict[str, object]:
         """The content of the order apart from the kind, the task and the sender."""
         # The answer is on the record by itself.

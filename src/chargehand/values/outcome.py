@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from chargehand.errors import ErrorKind
+from chargehand.errors import ErrorKind, LimitName, lacked_limit
 from chargehand.values.base import JSON, Field, Value, shorten
 
 Status = Literal["done", "failed", "escalated", "skipped"]
@@ -93,6 +93,11 @@ class Fault(Value):
 
     kind: ErrorKind
     message: str
+
+    @property
+    def lacked_limit(self) -> LimitName | None:
+        """The limit of the run that was reached, if one was."""
+        return lacked_limit(self.kind, self.message)
 
     @property
     def first_line(self) -> str:

@@ -235,8 +235,8 @@ class LocalOrders:
             self._clock.fire(order.task)
 
     def _top_up(self, order: Order) -> dict[str, object]:
-        """Raise the limits. Returns the new limits, and the tasks that run again because they were short of budget."""
-        short = self._tasks.short()
+        """Raise the limits. Returns the new limits, and the tasks that run again because they had reached them."""
+        short = self._tasks.short_of(order.raised)
         self._restarted.update(short)
         for task in short:
             self._tasks.reopen(task)

@@ -15,8 +15,7 @@ from chargehand.events import ToolCalled
 from chargehand.record.home import Home, new_run_id
 from chargehand.record.replay import Replay
 from chargehand.runs.make_steps import RunJob
-from chargehand.runs.report_from_record import report_ended
-from chargehand.runs.resumed_job import Added, reopened_tasks, stays_ended, top_up
+from chargehand.runs.resumed_job import Added, check_limits, reopened_tasks, report_ended, stays_ended, top_up
 from chargehand.runs.temporal.all_runs import AllRuns, forget_run, is_running, note_run
 from chargehand.runs.temporal.client import Say, check_size, follow_run, launch, store_start
 from chargehand.runs.temporal.connection import connect, open_store
@@ -86,8 +85,9 @@ async def resume_run(
     if settings is None or store is None:
         raise UsageError(f"{run} is not a run on Temporal.")
     state = runs.state(run)
+    check_limits(state, added)
     if stays_ended(state, added, BlobMailbox(store, run, RUN)):
-        return report_ended(state, say)
+        return report_ended(state, added, say)
     client = await connect(settings)
     if not await is_running(settings, run):
         tasks = len((state.plan or {}).get("tasks", ()))

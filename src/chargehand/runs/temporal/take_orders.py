@@ -134,14 +134,14 @@ def _judge_answer(order: Order, state: Replay, store: BlobStore) -> Judgement:
 
 
 def _grown_limits(order: Order, state: Replay, limits: RunLimits) -> dict[str, Any]:
-    """The limits after an order has raised them, and the tasks that run again because they were short of budget."""
+    """The limits after an order has raised them, and the tasks that run again because they had reached them."""
     if order.order != "top_up":
         return {}
     tokens = None if limits.tokens is None else limits.tokens + (order.tokens or 0)
     usd = None if limits.usd is None else limits.usd + (order.usd or 0.0)
     grown: dict[str, Any] = {
         "limit": Budget(tokens=tokens, usd=usd).to_json(),
-        "tasks": TaskList.of(state).short(),
+        "tasks": TaskList.of(state).short_of(order.raised),
     }
     if order.deadline is not None:
         grown["deadline_s"] = round(limits.now + order.deadline, 3)
