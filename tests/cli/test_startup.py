@@ -27,7 +27,7 @@ BOUNDS: dict[str, tuple[int, set[str]]] = {
     "show last --json": (176, NEVER | STAGES | RECORD_ONLY),
     "check plan.json": (236, NEVER | STAGES | {"asyncio", "chargehand.engine", "chargehand.values.effect"}),
     "run --plan plan.json, one task, scripted": (
-        407,
+        408,
         NEVER | {"chargehand.models.http_model", "chargehand.synthesizer.synthesis_flow"},
     ),
     "runs": (158, NEVER | STAGES | RECORD_ONLY | {"pydantic_core"}),

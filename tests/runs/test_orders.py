@@ -33,6 +33,7 @@ LEFT_OUT = [{"task": task, "reason": "It says the same."} for task in ("t2", "t3
 ANSWER = {"when": {"role": "synthesizer"}, "reply": {"json": {"answer": "All [t1].", "left_out": LEFT_OUT}}}
 TEAM = Team([Worker("clerk", "Writes")])
 Act = Callable[[Supervisor, str], Awaitable[Any]]
+TWO = ("t1", "t2")
 
 
 def plan(*tasks: tuple[str, ...], **limits: Any) -> Plan:
@@ -285,6 +286,52 @@ def test_a_call_that_waits_to_be_sent_again_is_not_broken_off_by_a_pause(tmp_pat
     assert is_still
     assert seconds[0] == seconds[1] < 5
     assert (report.status, report.usage.calls) == ("complete", 1)
+
+
+def test_a_call_that_waits_for_its_turn_to_be_sent_again_is_not_in_flight(tmp_path: Path) -> None:
+    """After a refusal calls are sent again one by one: the clock of a paused run is still while others wait."""
+    busy = [{"when": {"task": id}, "reply": {"error": {"status": 429, "retry_after": 5}}, "times": 1} for id in TWO]
+    says = ScriptedModel([ANSWER, *busy, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 30_000}])
+
+    async def act(door: Supervisor, run: str) -> list[Any]:
+        await asyncio.sleep(10)
+        await door.pause(run)
+        found: list[Any] = []
+        for seconds in (10, 40, 3_600):
+            await asyncio.sleep(seconds)
+            view = fold(Home(tmp_path).events(run))
+            later = [view.elapsed_seconds((view.last_event or 0.0) + more) for more in (60, 120)]
+            found.append((view.calls_in_flight, later[0] == later[1], door.report(run).status))
+        await door.unpause(run)
+        return found
+
+    report, found, _ = steered(tmp_path, plan(*((id,) for id in TWO)), says, act, stay=True)
+    assert found == [(1, False, "paused"), (0, True, "paused"), (0, True, "paused")]
+    assert report.status == "complete"
+    assert report.timing.wall_s < 100
+
+
+def test_the_time_shown_never_jumps_while_a_question_is_open_and_orders_come(tmp_path: Path) -> None:
+    """Paused, continued, refused: nothing runs, so no reader sees time pass."""
+
+    async def person(question: Question, wrong: str | None) -> str:
+        await asyncio.sleep(1_000)
+        return "Signed by all of us."
+
+    async def act(door: Supervisor, run: str) -> list[float]:
+        found: list[float] = []
+        sends = (door.pause, lambda run: door.steer(run, "t9", stop=True), door.unpause, door.pause, door.unpause)
+        await asyncio.sleep(60)
+        for send in sends:
+            await send(run)
+            await asyncio.sleep(60)
+            view = fold(Home(tmp_path).events(run))
+            found += [door.report(run).timing.wall_s, view.elapsed_seconds((view.last_event or 0.0) + 60)]
+        return found
+
+    report, found, _ = steered(tmp_path, ASKS, model(), act, team=MIXED, person=person, stay=True)
+    assert found == pytest.approx([1] * 10, abs=0.1)
+    assert report.timing.wall_s == pytest.approx(2, abs=0.2)
 
 
 # -- stop ------------------------------------------------------------------------------------------------------------

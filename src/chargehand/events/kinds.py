@@ -220,7 +220,7 @@ class Control(_Keyed, kind="control"):
     sent_at: float  # When it was sent, in seconds since 1970.
     verdict: str  # `accepted`, `refused` or `too_late`.
     reason: str | None = None  # Why it was not accepted, and what to do.
-    value: Data | None = None  # What the order says; of words to a worker also the model `call` that they come before.
+    value: Data | None = None  # What it says; of words also the `call` they precede; of a pause the `waiting` calls.
     parked_s: float | None = None  # For how long the run was paused or waited for a person before it came.
 
 

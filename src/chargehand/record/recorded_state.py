@@ -9,6 +9,7 @@ from typing import Any
 
 from chargehand.events import Control, ModelReplied, PlanApproved, Reused, ToolReturned
 from chargehand.events.body import Data
+from chargehand.events.running_time import RunningTime
 from chargehand.record.spending import Called, InFlight, RecordedSpending
 from chargehand.record.waits import Waits
 from chargehand.values.base import JSON
@@ -64,8 +65,7 @@ class RecordedState:
     spending: RecordedSpending = field(default_factory=RecordedSpending)
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
-    # Seconds during which a process owned and ran this run.
-    owned_s: float = 0.0
+    time: RunningTime = field(default_factory=RunningTime)
     status: str = "running"
     report: Data | None = None
     waits: Waits = field(default_factory=Waits)
@@ -83,8 +83,11 @@ class RecordedState:
     words: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     # How often each event that is recorded once was recorded, by `mark_of`.
     marks: Counter[tuple[str, str | None, str]] = field(default_factory=Counter[tuple[str, str | None, str]])
-    _session_began: float = 0.0
-    _owned_before: float = 0.0
+
+    @property
+    def owned_s(self) -> float:
+        """Seconds during which a process owned and ran this run, until the last event."""
+        return self.time.seconds
 
     def open_questions(self) -> dict[str, Data]:
         """Questions without an answer, by key, in the order they were asked."""
@@ -133,10 +136,6 @@ class RecordedState:
             return False
         attempts = [(place.path.text, place.attempt), *place.path.around]
         return any(attempt <= self.reopened.get(task, 0) for task, attempt in attempts)
-
-    def owned_seconds_until(self, now: float) -> float:
-        """The run's own seconds until a time of day, for a run that a process has and that is not paused."""
-        return max(self._owned_before + now - self._session_began, self.owned_s)
 
     def in_flight(self) -> list[InFlight]:
         """Calls under way where the record stops."""

@@ -52,30 +52,28 @@ class Replay(RecordedState):
 
     def apply(self, event: Event) -> None:
         self.run, self.seq = event.run, event.seq
+        self.time.apply(event)
         match event.body:
             case RunStarted() as started:
-                self._begin_session(started, event.at)
+                self._begin_session(started)
             case RunEnded() as ended:
                 self.status, self.report = ended.status, ended.report
                 # A pause that was ordered during the last call ends with the run.
                 self.paused = self.paused and ended.status not in FINISHED
-                self._owned_before -= ended.parked_s or 0.0
             case PlanApproved() | PlanDrafted() | Extended(within=None) as body:
                 self._apply_plan(body, event.task)
             case ModelCalled() | ToolCalled() | ModelReplied() | ToolReturned() | Reused() as body:
-                self._apply_effect(body, self._owned_seconds_at(event))
+                self._apply_effect(body, self.owned_s)
             case Decided() as decided:
-                self._decide(decided, self._owned_seconds_at(event))
+                self._decide(decided, self.owned_s)
             case AttemptStarted() | AttemptEnded() | TaskEnded() as body:
-                self._apply_task(body, event, self._owned_seconds_at(event))
+                self._apply_task(body, event, self.owned_s)
             case QuestionAsked() as asked:
                 self.questions[asked.key] = asked.question
-                self.waits.begin(_path(event.task), self._owned_seconds_at(event))
+                self.waits.begin(_path(event.task), self.owned_s)
             case QuestionAnswered() as answered:
                 self.answers[answered.key] = answered.answer
-                # Time in which the run only waited for the person does not count.
-                self._owned_before -= answered.parked_s or 0.0
-                self.waits.end(_path(event.task), self._owned_seconds_at(event))
+                self.waits.end(_path(event.task), self.owned_s)
             case Control() as control:
                 self.take_order(control, event.task)
             case BudgetReserved() as reserved:
@@ -86,16 +84,14 @@ class Replay(RecordedState):
                 self.marks[mark_of(event.task, body)] += 1
             case _:
                 pass
-        self.owned_s = self._owned_seconds_at(event)
 
-    def _begin_session(self, started: RunStarted, at: float) -> None:
+    def _begin_session(self, started: RunStarted) -> None:
         # A resumed session records what it changes: a topped-up budget, a later deadline.
         self.start |= {name: value for name, value in vars(started).items() if value is not None}
         self.sessions += 1
         self.spending.write_off(self.intents)
         self.waits.end_calls(self.owned_s)
         self.waits.run_waits = False
-        self._session_began, self._owned_before = at, self.owned_s
         self.status, self.report = "running", None
 
     def _apply_plan(self, body: PlanApproved | PlanDrafted | Extended, task: str | None) -> None:
@@ -137,7 +133,7 @@ class Replay(RecordedState):
             case AttemptStarted():
                 if event.task is not None and event.attempt is not None:
                     self.attempts[event.task] = event.attempt
-                    own = now - self.waits.seconds_of(event.task, self.owned_s)
+                    own = now - self.waits.seconds_of(event.task, now)
                     self.begun.setdefault(event.task, own)
                     self.begun.setdefault(f"{event.task}/{event.attempt}", own)
             case AttemptEnded():
@@ -157,12 +153,11 @@ class Replay(RecordedState):
         shift = now - self.owned_s
         self.begun = {key: begun + shift for key, begun in self.begun.items()}
         self.waits.set_over(waited)
-        self.owned_s = now
+        self.time.set(now)
 
     def take_order(self, control: Control, task: str | None) -> None:
         """Apply an order to a run that is continued from here."""
         self.controls[control.key] = control
-        self._owned_before -= control.parked_s or 0.0
         if control.verdict != "accepted":
             return
         value = control.value or {}
@@ -189,10 +184,6 @@ class Replay(RecordedState):
         self.start["request"] = request | more
         for task in value.get("tasks", ()):
             self.restarts[f"{key}/{task}"] = Restart(task)
-
-    def _owned_seconds_at(self, event: Event) -> float:
-        """The run's own seconds at an event; they do not count while no process runs it."""
-        return self.owned_s if event.outside else self._owned_before + max(0.0, event.at - self._session_began)
 
     def _extend(self, extended: Extended) -> None:
         assert self.plan is not None

@@ -29,16 +29,20 @@ def report_so_far(source: RunSource, state: Replay) -> Report:
             # Questions may have been answered since the run stopped to wait.
             answer = _describe_progress(state, "waiting", is_owned=is_owned)
             return final_report(state).model_copy(update={"answer": answer})
-        if state.paused:
-            return unfinished_report(state, "paused", is_owned=is_owned)
-        if state.waits.run_waits:
-            return unfinished_report(state, "waiting", is_owned=is_owned)
-        if state.open_questions() and not (is_owned and state.intents):
-            return unfinished_report(state, "waiting", is_owned=is_owned)
-        if not is_owned:
-            return unfinished_report(state, "interrupted")
-        timing = Timing(wall_s=state.owned_seconds_until(time.time()) if state.seq else 0.0)
-        return unfinished_report(state, "running", is_owned=True).model_copy(update={"timing": timing})
+        report = unfinished_report(state, _status_now(state, is_owned=is_owned), is_owned=is_owned)
+        if not is_owned or not state.seq:
+            return report
+        return report.model_copy(update={"timing": Timing(wall_s=state.time.until(time.time()))})
+
+
+def _status_now(state: Replay, *, is_owned: bool) -> RunStatus:
+    """The status of a run without a report."""
+    if state.paused:
+        return "paused"
+    asks = state.open_questions() and not (is_owned and state.time.calls_in_flight)
+    if asks or state.waits.run_waits:
+        return "waiting"
+    return "running" if is_owned else "interrupted"
 
 
 def final_report(state: Replay) -> Report:

@@ -38,6 +38,7 @@ def page_state(view: RunState, *, since: int = 0) -> Data:
         "ended": view.ended,
         "last_event": view.last_event,
         "elapsed_s": round(_elapsed_s(view), 3),
+        "is_still": view.is_still,
         "sessions": [[each.started, each.ended, each.resumed] for each in view.sessions],
         "idle": view.idle,
         "budget": {**view.budget, "deadline_s": view.deadline_s},

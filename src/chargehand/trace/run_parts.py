@@ -69,8 +69,6 @@ class CallView:
     # More than 1: the same bytes were sent again after a crash or a transport error.
     sends: int = 1
     estimated: bool = False
-    # When it is to be sent again after an error of the transport.
-    again_at: float | None = None
     # The last progress line of a program.
     says: str = ""
     reused: bool = False
@@ -213,12 +211,6 @@ class SessionView:
     started: float
     ended: float
     resumed: bool = False
-    # Seconds in which it only waited for a person.
-    parked_s: float = 0.0
-
-    @property
-    def seconds(self) -> float:
-        return max(self.ended - self.started - self.parked_s, 0.0)
 
 
 class Decision(NamedTuple):

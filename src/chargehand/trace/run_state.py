@@ -42,6 +42,7 @@ from chargehand.events import (
     ToolReturned,
     Warned,
 )
+from chargehand.events.running_time import RunningTime
 from chargehand.trace.run_parts import (
     TASK_STATUSES,
     AttemptView,
@@ -101,13 +102,14 @@ class RunState:
     synthesis_started: float | None = None
     started: float | None = None
     ended: float | None = None
-    # When a person paused it, until it is continued.
-    paused_at: float | None = None
+    # Whether a person paused it and did not continue it yet.
+    is_paused: bool = False
     # The provider that the run waits for in this process, and until when; None while it does not wait for a provider.
     waiting: Data | None = None
     # Report JSON, once the run has ended.
     report: Data | None = None
     seq: int = 0
+    time: RunningTime = field(default_factory=RunningTime)
     # The number of the last event that added tasks.
     plan_seq: int = 0
     # Every call by key, so that a reply finds its call.
@@ -120,6 +122,7 @@ class RunState:
     def apply(self, event: Event) -> None:
         """Take one more event into account."""
         self.seq = event.seq
+        self.time.apply(event)
         if not self.sessions:
             self.run, self.started = event.run, event.at
             self.sessions.append(SessionView(1, event.at, event.at))
@@ -129,10 +132,8 @@ class RunState:
 
     def elapsed_seconds(self, now: float | None = None) -> float:
         """Seconds the run has been running over all its sessions; `now` counts the running one up to that time."""
-        passed = sum(session.seconds for session in self.sessions)
-        if now is not None and self.sessions and self.ended is None and not self.is_still:
-            passed += max(now - self.sessions[-1].ended, 0.0)
-        return passed
+        is_running = now is not None and self.sessions and self.ended is None
+        return self.time.until(now) if now is not None and is_running else self.time.seconds
 
     def seconds_until(self, at: float, now: float) -> float:
         """How many seconds the run had been running at a time of day, if it is `now`."""
@@ -144,8 +145,8 @@ class RunState:
 
     @property
     def is_still(self) -> bool:
-        """Whether the run is paused and its last call in flight has returned: its clock is stopped."""
-        return self.status == "paused" and not self.calls_in_flight
+        """Whether the clock of the run is stopped: it is paused or waits for a person, and no call is in flight."""
+        return self.time.is_still
 
     def status_of(self, task: TaskState, *, is_over: bool | None = None) -> str:
         """The status of a task in one word. A task that was running may wait now, or be stopped.
@@ -154,7 +155,7 @@ class RunState:
         """
         if task.status != "running":
             return task.status
-        if self.is_still or (self.status == "paused" and not task.is_calling) or self._asks(task):
+        if (self.status == "paused" and (self.is_still or not task.is_calling)) or self._asks(task):
             return "waiting"
         if not (self.ended is not None if is_over is None else is_over):
             return "running"
@@ -170,9 +171,7 @@ class RunState:
 
     @property
     def calls_in_flight(self) -> int:
-        """The number of calls in flight. While the run is paused, a call that was refused is not sent again."""
-        calls = [call for each in self.in_flight.values() for call in each.values()]
-        return sum(self.paused_at is None or call.again_at is None or call.again_at < self.paused_at for call in calls)
+        return self.time.calls_in_flight
 
     @property
     def last_event(self) -> float | None:
@@ -266,7 +265,7 @@ def _fold(view: RunState, event: Event) -> None:
             _idle(view, event, parked)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
             if status in FINISHED:
-                view.paused_at = None  # a pause that was ordered during the last call ends with the run
+                view.is_paused = False  # a pause that was ordered during the last call ends with the run
             _drop_added(view)
         case _:
             pass
@@ -274,7 +273,6 @@ def _fold(view: RunState, event: Event) -> None:
 
 def _idle(view: RunState, event: Event, parked_s: float | None) -> None:
     if parked_s:
-        view.sessions[-1].parked_s += parked_s
         view.idle.append((event.at - parked_s, event.at))
 
 
@@ -322,7 +320,7 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     else:
         view.sessions[-1] = session
     # A paused run is paused until a person continues it, whichever session has it.
-    view.status = "running" if view.paused_at is None else "paused"
+    view.status = "paused" if view.is_paused else "running"
     view.ended, view.report, view.waiting = None, None, None
     # The synthesis of this session finds them again.
     view.gaps, view.contradictions = [], []
@@ -338,9 +336,9 @@ def _take_order(view: RunState, event: Event, control: Control) -> None:
     value = control.value or {}
     match control.order:
         case "pause":
-            view.status, view.paused_at = "paused", event.at
+            view.status, view.is_paused = "paused", True
         case "continue":
-            view.status, view.paused_at = "running", None
+            view.status, view.is_paused = "running", False
         case "restart":
             if (task := view.tasks.get(event.task or "")) is not None and "text" in value:
                 task.instruction, task.seq = text_in(value, "text"), view.seq
@@ -517,9 +515,6 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
             began = next((each.at for each in reversed(view.decisions) if each.decision == "wait"), event.at)
             view.idle.append((began, event.at))
             view.status, view.waiting = "running", None
-        case "transport_retry":
-            if (call := view.by_key.get(decided.key.rpartition("/retry/")[0])) is not None:
-                call.again_at = event.at + (number_in(value, "after_s") or 0.0)
         case "reopen":
             for task in (view.tasks[id] for id in texts_in(value, "tasks") if id in view.tasks):
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None

@@ -179,6 +179,9 @@ class LocalOrders:
         details = order.details if call is None else order.details | {"call": call}
         if order.order == "top_up":
             details |= self._top_up(order)
+        elif order.order == "pause" and self._sender.sent_later:
+            # Only this process knows which of the calls that were refused have been sent again.
+            details |= {"waiting": sorted(self._sender.sent_later)}
         self._record(order.key, order.order, order.task, order.by, order.sent_at, ACCEPTED, details)
         match order.order:
             case "pause" | "continue":

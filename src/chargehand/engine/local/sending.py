@@ -66,6 +66,8 @@ class Sender:
         self._doubted: set[str] = set()
         # Task -> how many of its calls are at a provider and not answered.
         self.at_provider: Counter[str | None] = Counter()
+        # Keys of calls that were refused and are not sent again yet.
+        self.sent_later: set[str] = set()
 
     async def send(
         self,
@@ -97,6 +99,7 @@ class Sender:
             if (permit := first) is None:
                 permit = await self.acquire(site, effect, reservation.tokens, waited, patience, retry)
             first = None
+            self.sent_later.discard(site.key)
             if gives_up is not None and time is not None:
                 # A pause is not the provider's time.
                 gives_up += waited.paused
@@ -141,6 +144,7 @@ class Sender:
                 gives_up = loop.time() + effect.patience_s if gives_up is None else gives_up
                 after = backoff(error, retry, self._chance, self._patience(effect))
                 self._note_retry(site, retry + 1, after, str(error))
+                self.sent_later.add(site.key)
             except UsageError as error:  # a key that is not set, a provider that is not there: this task's failure
                 kind = "auth" if isinstance(error, MissingKey) else "bad_request"
                 fault, waited.sent, waited.unanswered = Fault(kind=kind, message=str(error)), before, lost
