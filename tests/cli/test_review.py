@@ -308,6 +308,9 @@ def test_a_second_review_looks_only_at_what_changed(shell: Shell, tree: Path) ->
     assert calls(shell, first["run"])
     assert not calls(shell, second["run"])
     assert any("earlier review" in note for note in second["notes"])
+    table = shell("show", second["run"]).out.splitlines()
+    for outcome in second["outcomes"]:
+        assert any(line.startswith(f"{outcome['task']} ") and " reused " in line for line in table)
     write(tree, {"fine.py": FINE + "\n\n" + BAD})
     third = shell("review", tree, "--format", "json").json
     assert ("fine.py", 13, "sql-injection") in places(third)

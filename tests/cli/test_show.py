@@ -30,6 +30,14 @@ def test_a_reused_attempt_has_no_time(shell: Shell) -> None:
     assert line.endswith("done, reused")
 
 
+def test_a_task_whose_call_was_denied_is_not_reused(shell: Shell) -> None:
+    """Nothing was sent for it, and nothing came from another run."""
+    shell("run", "Say it", "--tokens", "2000", "--model", shell.script(planned(task("t1"), task("t2"))))
+    outcomes = shell("show", "last", "--json").json["outcomes"]
+    assert {(each["status"], each["usage"]["calls"]) for each in outcomes} == {("failed", 0)}
+    assert not re.search(r"\breused\b", shell("show", "last").out)
+
+
 def test_words_that_came_too_late_are_named(shell: Shell) -> None:
     """Sent during the last call of the task: the sender does not wait for the verdict, so `show` has it."""
     child = begun(shell, shell.script(planned(task("t1"), task("t2")), slow(1.5)))

@@ -153,6 +153,19 @@ def test_a_call_sent_again_after_a_crash_is_one_call_sent_twice() -> None:
     assert (view.usage.tokens, view.usage.usd) == (515, 0.03)
 
 
+def test_a_call_that_a_budget_denied_does_not_count() -> None:
+    """Not in the run, and not again when a resumed run comes to the same call and has no tokens for it."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.model(1, 2, "@synthesis/1", role="synthesizer")
+    record.start(10, "Ask", epoch=2)
+    denied = {"error": {"kind": "budget", "message": "It needs about 900."}, "sent": False}
+    for key in ("@synthesis/1", "@judge/1"):
+        record.note(11, "model_replied", key=key, result=denied)
+    view = fold(record.events())
+    assert (view.usage.calls, view.calls[0].ok) == (1, True)
+
+
 def test_an_unknown_price_makes_the_sum_unknown() -> None:
     """Money is never understated: one reply without a price makes the total None; a failed call does not."""
     record = Recorder()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -13,6 +13,7 @@ from chargehand.cli.shared_options import Command, screen, source
 if TYPE_CHECKING:
     from chargehand.cli.open_tasks import OpenTasks
     from chargehand.cli.screen import Screen
+    from chargehand.events import Event
     from chargehand.record.run_source import RunSource
     from chargehand.values.effect import Question
 
@@ -77,8 +78,13 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         return 0
     from chargehand.cli.late_orders import LateOrders
 
-    late = LateOrders()
-    report, questions = read_report(runs, run, late.take)
+    late, reused = LateOrders(), _ReusedTasks()
+
+    def take(event: Event) -> None:
+        late.take(event)
+        reused.take(event)
+
+    report, questions = read_report(runs, run, take)
     if as_plan:
         _show_plan(report, out, as_json=as_json)
     elif as_json:
@@ -87,7 +93,7 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
     else:
         # The process of a running run takes its orders at once.
         to_restart = [] if report["status"] == "running" else _tasks_to_restart(runs, run)
-        _show(report, questions, _More(late.describe(), to_restart, _open_tasks(runs, report)), out)
+        _show(report, questions, _More(late.describe(), to_restart, _open_tasks(runs, report), reused.tasks), out)
     return 0
 
 
@@ -100,6 +106,25 @@ class _More(NamedTuple):
     to_restart: Sequence[str]
     # None for a run that has ended.
     open: OpenTasks | None
+    # Tasks whose results all came from another run or from the cache.
+    reused: Collection[str]
+
+
+class _ReusedTasks:
+    """Takes the events of a run in order. A task that made a call of its own is not reused."""
+
+    def __init__(self) -> None:
+        self.tasks: set[str] = set()
+        self._called: set[str] = set()
+
+    def take(self, event: Event) -> None:
+        if event.task is None:
+            return
+        if event.kind in ("model_called", "tool_called", "tool_refused"):
+            self._called.add(event.task)
+            self.tasks.discard(event.task)
+        elif event.kind == "reused" and event.task not in self._called:
+            self.tasks.add(event.task)
 
 
 def _open_tasks(runs: RunSource, report: dict[str, Any]) -> OpenTasks | None:
@@ -151,7 +176,7 @@ def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, ou
     put("run", report["run"])
     put("request", report["request"])
     put("status", f"{report['status']}: {figures(report)}")
-    _show_tasks(report, more.open, out)
+    _show_tasks(report, more, out)
     out.put("")
     out.markdown(report["answer"])
     for line in describe_questions(report["run"], questions):
@@ -168,17 +193,18 @@ def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, ou
     out.put("\n".join(next_lines(commands(report, questions, has_orders=bool(more.to_restart))[1:], width)))
 
 
-def _show_tasks(report: dict[str, Any], open_tasks: OpenTasks | None, out: Screen) -> None:
+def _show_tasks(report: dict[str, Any], more: _More, out: Screen) -> None:
     """The tasks in the order of the plan, and a row for all calls that belong to none of them."""
     from chargehand.cli.report_footer import tokens
     from chargehand.trace.number_text import duration, first_line, several, short
 
     rows: dict[str, tuple[str, ...]] = {}
     for each in report["outcomes"]:
-        cells = (each["worker"], each["status"], str(each["attempts"]), describe_time(each))
+        time = REUSED if each["task"] in more.reused else describe_time(each)
+        cells = (each["worker"], each["status"], str(each["attempts"]), time)
         summary = first_line(out.redactor.text(each["summary"]))
         rows[each["task"]] = (each["task"], *cells, f"{tokens(each['usage']):,}", short(summary, LONGEST_SUMMARY))
-    unended = () if open_tasks is None else open_tasks.tasks
+    unended = () if more.open is None else more.open.tasks
     for each in unended[:MOST_OPEN]:
         cells = (each.worker, each.status, str(each.tries or ""))
         time = "" if each.seconds is None else duration(each.seconds)
@@ -189,7 +215,7 @@ def _show_tasks(report: dict[str, Any], open_tasks: OpenTasks | None, out: Scree
         places: dict[str, int] = {each["id"]: number for number, each in enumerate(planned)}
         listed = sorted(rows.values(), key=lambda row: places.get(row[0], len(places)))
         out.put("")
-        out.table(COLUMNS, [*listed, *_rest(report, open_tasks)], NUMBERS)
+        out.table(COLUMNS, [*listed, *_rest(report, more.open)], NUMBERS)
     if len(unended) > MOST_OPEN:
         out.put(f"and {several(len(unended) - MOST_OPEN, 'more task')} not ended")
 

@@ -431,10 +431,10 @@ def _file(view: RunState, event: Event, call: CallView, worker: str = "") -> Non
 
 
 def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturned) -> None:
-    if (call := view.by_key.get(returned.key)) is None:
-        return
-    _land(view, call)
     result = returned.result
+    if (call := view.by_key.get(returned.key)) is None or (call.ok is not None and result.get("sent") is False):
+        return  # a budget denied it: nothing was sent, now or when it is to be made again after a resume
+    _land(view, call)
     call.ended, call.error = event.at, fault_line(part_in(result, "error"))
     call.ok = call.error is None
     waited, worked = number_in(result, "waiting_s") or 0.0, number_in(result, "seconds")

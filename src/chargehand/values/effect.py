@@ -157,7 +157,8 @@ def usage_of(result: ModelResult, model: str) -> Usage:
         calls=1 if result.sent else 0,
         seconds=result.seconds,
         waiting_s=result.waiting_s,
-        models=(model,) if model else (),
+        # A call that was not made called no model; a reply from another run did.
+        models=(model,) if model and (result.sent or result.reply) else (),
     )
 
 
