@@ -106,6 +106,22 @@ def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str)
     assert window.problems == []
 
 
+def test_a_run_that_ended_for_a_limit_is_topped_up_in_the_page(client: Client, browser: Browser) -> None:
+    """The form has the number that the command line names; another try alone, which would change nothing, is absent."""
+    run = client.start(request="Do both parts for little", tokens=300, plan=PLAN)
+    client.wait(run)
+    own = f"http://127.0.0.1:{client.port}/"
+    window = open_window(browser, f"{own}runs/{run}", own, extra_http_headers={"authorization": f"Bearer {TOKEN}"})
+    page = window.page
+    page.wait_for_selector(".pill.r-failed")
+    assert page.get_by_role("button", name="Try what failed again").count() == 0
+    page.locator(".menu summary:has-text('Top up')").click()
+    assert int(page.get_by_label("More tokens").input_value()) > 300
+    page.get_by_role("button", name="Add").click()
+    page.wait_for_selector(".pill.r-complete")
+    assert window.problems == []
+
+
 def test_the_page_of_a_run_that_is_not_there_says_so(client: Client, browser: Browser) -> None:
     """With the way back to those that are; the status is 404."""
     page = browser.new_page(extra_http_headers={"authorization": f"Bearer {TOKEN}"})

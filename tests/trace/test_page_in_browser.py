@@ -211,16 +211,21 @@ def test_open_questions_come_first(browser: Browser, file: Path) -> None:
 
 
 def test_no_task_of_a_halted_run_is_at_work(browser: Browser, file: Path) -> None:
-    """The record last saw it running; the process died, and the page says that it waits."""
+    """The record last saw it running; the process died, and the page says that it is stopped, its call too."""
     record = Recorder()
     record.start(0, "Ask")
     record.note(1, "attempt_started", "t1", 1, worker="analyst", tier=None, model=MODEL)
     record.note(1, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=1)
     record.note(4, "warning", message="Slow.")
-    window = open_file(browser, file, to_html(record.events(), Redactor(), status="interrupted"))
-    assert window.words(".row.s-waiting .tail") == "○ waiting · 3.0 s"
-    assert "1 waiting" in window.words(".figures")
+    html = to_html(record.events(), Redactor(), status="interrupted", is_over=True)
+    window = open_file(browser, file, html, "#task/t1")
+    window.page.wait_for_selector(".attempt-part")
+    assert window.words(".row.s-stopped .tail") == "■ stopped · 3.0 s"
+    assert "1 stopped" in window.words(".figures")
     assert window.page.locator(".s-running.row").count() == 0
+    assert "Attempt 1 · stopped" in window.words(".drawer")
+    assert "broken off" in window.words(".drawer")
+    assert window.page.locator(".doing").count() == 0
 
 
 def test_what_was_decided_after_an_attempt_is_said_in_words(browser: Browser, file: Path) -> None:

@@ -65,7 +65,9 @@ def export_run(
             status = None if known is None else known.status
             shown = parts_shown_by_app(source, run)
             messages = partial(source.messages, run)
-            yield to_html(source.events(run), redactor, messages=messages, status=status, shown=shown)
+            is_over = True if source.owner(run) is None else None
+            events = source.events(run)
+            yield to_html(events, redactor, messages=messages, status=status, is_over=is_over, shown=shown)
         case "jsonl":
             yield from to_jsonl(source.events(run), redactor)
         case "otlp":

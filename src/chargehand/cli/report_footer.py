@@ -16,9 +16,8 @@ import click
 
 from chargehand.cli.screen import WIDEST, Screen, terminal_columns, wrap
 from chargehand.cli.shared_options import source
-from chargehand.errors import lacked_limit
-from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, round_up, several, share
-from chargehand.values.lazy_regex import lazy_regex
+from chargehand.trace.number_text import LEAST_SPEEDUP, duration, money, several, share
+from chargehand.trace.run_parts import tokens_in
 
 if TYPE_CHECKING:
     from chargehand.values.effect import Question
@@ -127,15 +126,10 @@ def figures(report: ReportData) -> str:
     cached = usage["cached_tokens"]
     much = cached * 100 >= usage["input_tokens"]  # less than one per cent is not worth a mention
     hits = f" ({share(cached, usage['input_tokens'])} of the input from cache)" if cached and much else ""
-    parts += [f"{several(usage['calls'], 'call')}, {tokens(usage):,} tokens{hits}", f"cost {money(usage['usd'])}"]
+    parts += [f"{several(usage['calls'], 'call')}, {tokens_in(usage):,} tokens{hits}", f"cost {money(usage['usd'])}"]
     if report["confidence"] is not None:
         parts.append(f"confidence {report['confidence']}")
     return " · ".join(parts)
-
-
-def tokens(usage: dict[str, Any]) -> int:
-    """Input and output tokens together."""
-    return usage["input_tokens"] + usage["output_tokens"]
 
 
 def _gap(gap: dict[str, Any]) -> str:
@@ -200,57 +194,21 @@ def _way_to_answer(question: Question) -> str:
 
 def _ways_on(report: ReportData) -> list[str]:
     """Commands for tasks or a plan that failed: more of what they lacked, another try, a restart of stopped tasks."""
-    failed = [each for each in report["outcomes"] if each["status"] in ("failed", "escalated")]
-    faults = [fault for each in (*failed, report) if (fault := each.get("error")) is not None]
-    lacked = _what_lacked(report, faults)
-    kinds = {each["task"]: _reason_to_retry(each) for each in failed}
-    unplanned = [fault["kind"] for fault in faults if report.get("plan") is None and fault["kind"] != _NO_VALID_PLAN]
-    if any(kind not in _SAME_AGAIN for kind in (*kinds.values(), *unplanned)):
-        lacked.append("--retry-failed")
-    stopped = [task for task, kind in kinds.items() if kind == _STOPPED][:MOST_RESTARTS]
+    from chargehand.trace.ways_on import ways_on
+
+    found = ways_on(report)
+    resume = f"chargehand resume {report['run']}"
+    forms = {"tokens": ".0f"}
     return [
-        *(f"chargehand resume {report['run']} {how}" for how in lacked),
-        *(f"chargehand steer {report['run']} {task} --restart" for task in stopped),
+        *(f"{resume} --{name} {number:{forms.get(name, 'g')}}" for name, number in found.limits.items()),
+        *([f"{resume} --retry-failed"] if found.retry_failed else []),
+        *(f"chargehand steer {report['run']} {task} --restart" for task in found.stopped[:MOST_RESTARTS]),
+        *(_commands_for_another_plan(report["run"]) if found.another_plan else []),
     ]
 
 
-def _reason_to_retry(outcome: dict[str, Any]) -> str:
-    """Why a task has no result: the kind of its error, or the reason of its escalation."""
-    error, escalation = outcome.get("error"), outcome.get("escalation")
-    return error["kind"] if error else escalation["reason"] if escalation else ""
-
-
-def _what_lacked(report: ReportData, faults: Sequence[dict[str, Any]]) -> list[str]:
-    """Options of `resume` that add what was lacking, with a number that is probably enough."""
-    lacked = [(lacked_limit(fault["kind"], fault["message"]), _need(fault["message"])) for fault in faults]
-    dollars = [need for limit, need in lacked if limit == "usd" and need]
-    counts = [need for limit, need in lacked if limit == "tokens" and need]
-    done = [tokens(each["usage"]) for each in report["outcomes"] if each["status"] == "done"]
-    # Without a plan it is not known how many tasks there will be.
-    tasks = sum(each["status"] != "done" for each in report["outcomes"]) if report.get("plan") else FEW_TASKS
-    found: list[str] = []
-    if any(limit == "deadline" for limit, _ in lacked):
-        found.append(f"--deadline {round_up(max(2 * report['timing']['wall_s'], LEAST_TIME_S)):g}")
-    if counts:
-        found.append(f"--tokens {round_up(3 * tasks * max(*counts, sum(done) / max(len(done), 1))):.0f}")
-    if dollars:
-        found.append(f"--usd {round_up(3 * tasks * max(dollars)):g}")
-    return found
-
-
-def _need(message: str) -> float | None:
-    """What a call that a budget denied would have needed."""
-    found = _NEEDS.search(message)
-    return None if found is None else float(found[1].replace(",", ""))
-
-
-_NEEDS = lazy_regex(r"needs about ([\d,.]*\d)")
-# How many tasks a plan is assumed to have that was not made, and the least time to add, in seconds.
-FEW_TASKS = 5
-LEAST_TIME_S = 60.0
-# The kind of error of a task that a person stopped: only a person can restart it.
-_STOPPED = "cancelled"
-# Another try alone changes nothing: it would lack the same, be stopped, or have the same material and the same task.
-_SAME_AGAIN = ("budget", "deadline", _STOPPED, "ambiguous_input", "out_of_scope")
-# The kind of error of a run whose planner answered without a valid plan: the answers on the record stay the same.
-_NO_VALID_PLAN = "contract"
+def _commands_for_another_plan(run: str) -> list[str]:
+    """The plan is edited between the two. `rerun` would ask about the plan that was rejected: it reuses the planner's
+    reply.
+    """
+    return [f"chargehand show {run} --plan --json > plan.json", f"chargehand fork {run} --plan plan.json"]

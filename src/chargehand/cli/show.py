@@ -195,15 +195,15 @@ def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, ou
 
 def _show_tasks(report: dict[str, Any], more: _More, out: Screen) -> None:
     """The tasks in the order of the plan, and a row for all calls that belong to none of them."""
-    from chargehand.cli.report_footer import tokens
     from chargehand.trace.number_text import duration, first_line, several, short
+    from chargehand.trace.run_parts import tokens_in
 
     rows: dict[str, tuple[str, ...]] = {}
     for each in report["outcomes"]:
         time = REUSED if each["task"] in more.reused else describe_time(each)
         cells = (each["worker"], each["status"], str(each["attempts"]), time)
         summary = first_line(out.redactor.text(each["summary"]))
-        rows[each["task"]] = (each["task"], *cells, f"{tokens(each['usage']):,}", short(summary, LONGEST_SUMMARY))
+        rows[each["task"]] = (each["task"], *cells, f"{tokens_in(each['usage']):,}", short(summary, LONGEST_SUMMARY))
     unended = () if more.open is None else more.open.tasks
     for each in unended[:MOST_OPEN]:
         cells = (each.worker, each.status, str(each.tries or ""))
@@ -222,10 +222,10 @@ def _show_tasks(report: dict[str, Any], more: _More, out: Screen) -> None:
 
 def _rest(report: dict[str, Any], open_tasks: OpenTasks | None) -> list[tuple[str, ...]]:
     """The row of the calls that belong to no task, if there are any: with it, the rows add up to all calls."""
-    from chargehand.cli.report_footer import tokens
     from chargehand.trace.number_text import duration
+    from chargehand.trace.run_parts import tokens_in
 
-    used = tokens(report["usage"]) - sum(tokens(each["usage"]) for each in report["outcomes"])
+    used = tokens_in(report["usage"]) - sum(tokens_in(each["usage"]) for each in report["outcomes"])
     if open_tasks is None:
         took = report["usage"]["seconds"] - sum(each["usage"]["seconds"] for each in report["outcomes"])
     else:
@@ -238,11 +238,11 @@ def _rest(report: dict[str, Any], open_tasks: OpenTasks | None) -> list[tuple[st
 
 def describe_time(outcome: dict[str, Any]) -> str:
     """What the calls of a task took; nothing for a task that made none. Results that are reused cost no tokens."""
-    from chargehand.cli.report_footer import tokens
     from chargehand.trace.number_text import duration
+    from chargehand.trace.run_parts import tokens_in
 
     usage = outcome["usage"]
-    if usage["seconds"] or tokens(usage):
+    if usage["seconds"] or tokens_in(usage):
         return duration(usage["seconds"])
     # A fork takes over the results of any status, with the models but without the calls. A rerun reuses each call of a
     # task that is done; a call of this run that failed may be too short to measure.

@@ -40,9 +40,9 @@ def read_task(source: RunSource, run: str, task: str) -> dict[str, Any]:
             f"Run {run} has no task {task!r}. {f'Did you mean {near[0]}?' if near else f'It has: {named}.'}"
         )
     found = tasks[task]
-    [(_, detail)] = task_details([found], events, partial(source.messages, run))
-    status = view.status_of(found, is_over=True if source.owner(run) is None else None)
-    return {"task": task, "worker": found.worker, "status": status, **detail}
+    status_of = partial(view.status_of, is_over=True if source.owner(run) is None else None)
+    [(_, detail)] = task_details([found], events, partial(source.messages, run), status_of)
+    return {"task": task, "worker": found.worker, "status": status_of(found), **detail}
 
 
 def _make_state(task: Task) -> TaskState:
@@ -87,8 +87,7 @@ def _describe_attempt(attempt: dict[str, Any]) -> str:
     if attempt["calls"] and all(call.get("reused") for call in attempt["calls"]):
         took = ", reused"
     error = f": {attempt['error']['kind']}: {attempt['error']['message']}" if attempt.get("error") else ""
-    status = attempt.get("status", "running")
-    return f"attempt {attempt['number']}  {attempt.get('worker', '')}{model}, {status}{took}{error}"
+    return f"attempt {attempt['number']}  {attempt.get('worker', '')}{model}, {attempt['status']}{took}{error}"
 
 
 def _describe_decision(decided: dict[str, Any]) -> str:

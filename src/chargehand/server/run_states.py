@@ -26,9 +26,9 @@ MOST_STATES = 4
 class _Held:
     view: RunState = field(default_factory=RunState)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    # The JSON, and the status and number of the last event it was made with.
+    # The JSON, and what it was made with: the status, whether no process has the run, the number of the last event.
     text: str = ""
-    made_with: tuple[str, int] = ("", -1)
+    made_with: tuple[str, bool | None, int] | None = None
 
 
 class RunStates:
@@ -44,12 +44,13 @@ class RunStates:
         """The state as a JSON document, without secrets, with only the tasks that an event after `since` touched."""
         held = self._hold(run)
         with held.lock:
-            status = self._catch_up(run, held)
+            self._catch_up(run, held)
+            status, is_over = current_status(self._source, run, held.view), self._is_over(run)
             if since:
-                return self._dump(run, held.view, status, since)
-            if held.made_with != (status, held.view.seq):
-                held.text = self._dump(run, held.view, status)
-                held.made_with = status, held.view.seq
+                return self._dump(run, held.view, status, is_over, since)
+            if held.made_with != (made_with := (status, is_over, held.view.seq)):
+                held.text = self._dump(run, held.view, status, is_over)
+                held.made_with = made_with
             return held.text
 
     def read_task(self, run: str, id: str) -> str | None:
@@ -61,7 +62,8 @@ class RunStates:
             if task is None:
                 return None
             events = self._source.events(run)
-            ((_, detail),) = task_details([task], events, partial(self._source.messages, run))
+            status_of = partial(held.view.status_of, is_over=self._is_over(run))
+            ((_, detail),) = task_details([task], events, partial(self._source.messages, run), status_of)
         return dump_json(self._redactor.json(detail))
 
     def _hold(self, run: str) -> _Held:
@@ -72,17 +74,21 @@ class RunStates:
                 self._held.popitem(last=False)
         return held
 
-    def _catch_up(self, run: str, held: _Held) -> str:
+    def _catch_up(self, run: str, held: _Held) -> None:
         for event in self._source.events(run, held.view.seq):
             held.view.apply(event)
-        return current_status(self._source, run, held.view)
 
-    def _dump(self, run: str, view: RunState, status: str, since: int = 0) -> str:
+    def _is_over(self, run: str) -> bool | None:
+        """True if no process has the run. While one has, the record says what its tasks do."""
+        return True if self._source.owner(run) is None else None
+
+    def _dump(self, run: str, view: RunState, status: str, is_over: bool | None, since: int = 0) -> str:
         shown = None if view.ended is None else parts_shown_by_app(self._source, run)
         if shown is not None:
             view = copy(view)
             view.report = (view.report or {}) | shown
-        state: dict[str, Any] = page_state(view, since=since) | {"run": run, "status": status}
+        state: dict[str, Any] = page_state(view, since=since, is_over=is_over)
+        state |= {"run": run, "status": status}
         state["findings_first"] = shown is not None
         state["orders"] = possible_orders(status)
         if status == "waiting" and not view.questions:

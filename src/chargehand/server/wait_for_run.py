@@ -134,7 +134,7 @@ def describe_progress(view: RunState) -> str:
     if not view.tasks:
         return f"planning, {took}"
     counts = view.counts()
-    ended = sum(number for status, number in counts.items() if status not in ("waiting", "ready", "running"))
+    ended = sum(counts.get(status, 0) for status in ("done", "failed", "escalated", "skipped"))
     working = counts.get("running", 0)
     writing = ", writing the answer" if view.synthesis_started is not None else ""
     return f"{ended} of {several(len(view.tasks), 'task')} ended, {working} running{writing}, {took}"

@@ -58,7 +58,7 @@ def summary(view: RunState) -> dict[str, Any]:
             {
                 "id": task.id,
                 "worker": task.worker,
-                "status": task.status,
+                "status": view.status_of(task),
                 "attempts": len(task.attempts),
                 "calls": len(task.calls),
                 "tokens": task.tokens,

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -26,7 +26,7 @@ from chargehand.trace.number_text import short
 from chargehand.trace.page_state import page_state
 from chargehand.trace.run_parts import Data
 from chargehand.trace.run_state import RunState
-from chargehand.trace.task_detail import Messages, task_details
+from chargehand.trace.task_detail import Messages, StatusOf, task_details
 
 MOST_EVENTS = 2_000
 # The most characters for the details of all tasks together. Tasks beyond it are listed without details.
@@ -46,12 +46,14 @@ def to_html(
     *,
     messages: Messages | None = None,
     status: str | None = None,
+    is_over: bool | None = None,
     shown: Data | None = None,
 ) -> str:
     """The page in one file.
 
-    `status` replaces the status on record: a run whose process died is `interrupted`. `shown` holds the parts of the
-    report that the app of the run words differently, such as a review, whose findings come first.
+    `status` replaces the status on record: a run whose process died is `interrupted`. `is_over`: no process has the
+    run any more. `shown` holds the parts of the report that the app of the run words differently, such as a review,
+    whose findings come first.
     """
     view = RunState()
     kept = [_redact(event, redactor) for event in events]
@@ -61,10 +63,10 @@ def to_html(
         view.status = status
     if shown is not None:
         view.report = {**(view.report or {}), **cast(Data, redactor.json(shown))}
-    state = page_state(view) | {"findings_first": shown is not None}
+    state = page_state(view, is_over=is_over) | {"findings_first": shown is not None}
     data = {
         "state": state,
-        "details": _details(view, kept, messages, redactor),
+        "details": _details(view, kept, messages, redactor, partial(view.status_of, is_over=is_over)),
         "events": [event.to_json() for event in kept[:MOST_EVENTS]],
     }
     style, script = asset("style.css"), _script()
@@ -105,13 +107,15 @@ def _redact(event: Event, redactor: Redactor) -> Event:
     return event._replace(task=task).with_data(cast(Data, redactor.json(event.data)))
 
 
-def _details(view: RunState, events: list[Event], messages: Messages | None, redactor: Redactor) -> dict[str, Data]:
+def _details(
+    view: RunState, events: list[Event], messages: Messages | None, redactor: Redactor, status_of: StatusOf
+) -> dict[str, Data]:
     """The details of the tasks, up to `ROOM` characters."""
     kept: dict[str, Data] = {}
     room = ROOM
     # Tasks that are not done come first.
     tasks = sorted(view.tasks.values(), key=lambda task: task.status == "done")
-    for id, detail in task_details(tasks, events, messages or _none):
+    for id, detail in task_details(tasks, events, messages or _none, status_of):
         clean = cast(Data, redactor.json(detail))
         room -= len(json.dumps(clean))
         if room < 0:
@@ -157,7 +161,8 @@ def _without_scripts(state: Data) -> str:
     )
     notes = "".join(f"<li>{escape(str(note))}</li>" for note in cast(list[Any], report.get("notes") or []))
     rows = "".join(
-        f"<tr><td>{escape(task['id'])}</td><td>{escape(task['worker'])}</td><td>{task['status']}</td>"
+        f"<tr><td>{escape(task['id'])}</td><td>{escape(task['worker'])}</td>"
+        f"<td>{state['begun'].get(task['id'], task['status'])}</td>"
         f"<td>{escape(task['says'])}</td></tr>"
         for task in state["tasks"][:1000]
     )

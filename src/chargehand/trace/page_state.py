@@ -12,6 +12,7 @@ from chargehand.trace.number_text import LEAST_SPEEDUP, short
 from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, layout
 from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks, number_in, part_in
 from chargehand.trace.run_state import RunState
+from chargehand.trace.ways_on import ways_on
 from chargehand.values.status_words import FINISHED
 
 MOST_NODES = 1_500
@@ -20,8 +21,11 @@ LONGEST_ANSWER = 400_000
 _SEVERITIES = {"critical": 0, "warning": 1, "info": 2}
 
 
-def page_state(view: RunState, *, since: int = 0) -> Data:
-    """What the page shows: only the tasks that an event after `since` touched, and everything else in full."""
+def page_state(view: RunState, *, since: int = 0, is_over: bool | None = None) -> Data:
+    """What the page shows: only the tasks that an event after `since` touched, and everything else in full.
+
+    `is_over`: no process has the run any more, also if the record does not say so.
+    """
     tasks = arrange_tasks(view.tasks.values())
     known = {task.id: task_link(task.id) for task in tasks}
     state: Data = {
@@ -51,8 +55,13 @@ def page_state(view: RunState, *, since: int = 0) -> Data:
             "estimated_tokens": view.usage.estimated_tokens,
             "usd": view.usage.usd,
         },
-        "counts": view.counts(),
+        "counts": view.counts(is_over=is_over),
+        # How many tasks the plan has, also if it was not approved.
+        "planned": 0 if view.plan is None else len(view.plan.tasks),
+        # Tasks that the record last saw at work -> their status now, which changes without an event of theirs.
+        "begun": {task.id: view.status_of(task, is_over=is_over) for task in tasks if task.status == "running"},
         "orders": possible_orders(view.status),
+        "ways_on": ways_on(view.report or {}).to_json(),
         "questions": list(view.questions.values()),
         "notes": [short(str(note), 1000) for note in [*view.notes, *view.warnings][:100]],
         "supervisor": [_call(call) for call in view.calls],

@@ -11,6 +11,8 @@ from chargehand.values.plain_class import plain_class
 
 TaskStatus = Literal["waiting", "ready", "running", "done", "failed", "escalated", "skipped"]
 TASK_STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
+# The word for a task that was running when its run stopped. No event records it.
+STOPPED = "stopped"
 Data = dict[str, Any]
 
 
@@ -233,6 +235,11 @@ def text_in(data: Data, name: str) -> str:
 def count_in(data: Data, name: str) -> int:
     value = data.get(name)
     return int(value) if isinstance(value, int | float) else 0
+
+
+def tokens_in(usage: Data) -> int:
+    """Input and output tokens together."""
+    return count_in(usage, "input_tokens") + count_in(usage, "output_tokens")
 
 
 def number_in(data: Data, name: str) -> float | None:

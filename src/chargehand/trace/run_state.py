@@ -44,6 +44,7 @@ from chargehand.events import (
 )
 from chargehand.events.running_time import RunningTime
 from chargehand.trace.run_parts import (
+    STOPPED,
     TASK_STATUSES,
     AttemptView,
     CallView,
@@ -52,7 +53,6 @@ from chargehand.trace.run_parts import (
     SessionView,
     Tally,
     TaskState,
-    TaskStatus,
     count_in,
     fault_line,
     number_in,
@@ -159,7 +159,7 @@ class RunState:
             return "waiting"
         if not (self.ended is not None if is_over is None else is_over):
             return "running"
-        return "waiting" if self.status == "waiting" else "stopped"
+        return "waiting" if self.status == "waiting" else STOPPED
 
     def _asks(self, task: TaskState) -> bool:
         """Whether a person is asked something for the task, or for a task within it."""
@@ -178,10 +178,10 @@ class RunState:
         """The time of the last event of the last session."""
         return self.sessions[-1].ended if self.sessions else None
 
-    def counts(self) -> dict[TaskStatus, int]:
-        """The number of tasks by status."""
-        counted = Counter(task.status for task in self.tasks.values())
-        return {status: counted[status] for status in TASK_STATUSES if counted[status]}
+    def counts(self, *, is_over: bool | None = None) -> dict[str, int]:
+        """The number of tasks by status, as `status_of` names it."""
+        counted = Counter(self.status_of(task, is_over=is_over) for task in self.tasks.values())
+        return {status: counted[status] for status in (*TASK_STATUSES, STOPPED) if counted[status]}
 
 
 def fold(events: Iterable[Event]) -> RunState:

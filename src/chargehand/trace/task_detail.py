@@ -20,22 +20,28 @@ from chargehand.events import (
     ToolRefused,
     ToolReturned,
 )
-from chargehand.trace.run_parts import Data, TaskState
+from chargehand.trace.run_parts import STOPPED, Data, TaskState
 
 # The word before the number of a call, in its key -> the role that made it. Other calls of models are the worker's.
 _ROLES = {"refine": "refiner", "reroute": "router", "score": "scorer", "select": "judge", "split": "planner"}
 
 Messages = Callable[[Iterable[str]], dict[str, bytes]]
+StatusOf = Callable[[TaskState], str]
 
 
-def task_details(tasks: Iterable[TaskState], events: Iterable[Event], messages: Messages) -> Iterator[tuple[str, Data]]:
-    """The details of these tasks of a run, by id. `messages` gives the bodies of messages by hash."""
+def task_details(
+    tasks: Iterable[TaskState], events: Iterable[Event], messages: Messages, status_of: StatusOf
+) -> Iterator[tuple[str, Data]]:
+    """The details of these tasks of a run, by id.
+
+    `messages` gives the bodies of messages by hash, `status_of` the status of a task now.
+    """
     details = {task.id: _Detail(task) for task in tasks}
     for event in events:
         if event.task is not None and (detail := details.get(event.task)) is not None:
             detail.take(event)
     for id, detail in details.items():
-        yield id, detail.to_json(messages)
+        yield id, detail.to_json(messages, status_of)
 
 
 class _Detail:
@@ -93,7 +99,7 @@ class _Detail:
             self._attempt(event)["calls"].append(self._calls[key])
         self._calls[key] |= call
 
-    def to_json(self, messages: Messages) -> Data:
+    def to_json(self, messages: Messages, status_of: StatusOf) -> Data:
         hashes = dict.fromkeys(hash for call in self._calls.values() for hash in call.get("messages", ()))
         found = messages(hashes)
         for attempt in self._task.attempts:
@@ -102,6 +108,7 @@ class _Detail:
         for call in self._calls.values():
             if "messages" in call:
                 call["messages"] = [_read(found[hash]) for hash in call["messages"] if hash in found]
+        self._name_open_attempts(status_of(self._task))
         return {
             "instruction": self._task.instruction,
             "success_criterion": self._task.success_criterion,
@@ -110,6 +117,13 @@ class _Detail:
             "orders": self._orders,
             "outcome": self._outcome,
         }
+
+    def _name_open_attempts(self, status: str) -> None:
+        """Give attempts without an end a status: the last one has that of its task, if that has not ended."""
+        is_open = status in ("running", "waiting")
+        last = max(self._attempts, default=None)
+        for number, attempt in self._attempts.items():
+            attempt.setdefault("status", status if is_open and number == last else STOPPED)
 
 
 def _read(body: bytes) -> Any:

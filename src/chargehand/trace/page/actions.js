@@ -4,9 +4,7 @@ import { ask, exportAddress, runAddress } from "./source.js";
 import { isEnded } from "./words.js";
 
 /** Changes when other actions become possible; a form that is being filled in stays until then. */
-export const actionsVersion = (state) => JSON.stringify([state.status, state.questions.length > 0, state.orders, failedTasks(state), state.tasks.size > 0]);
-
-const failedTasks = (state) => (state.counts.failed ?? 0) + (state.counts.escalated ?? 0);
+export const actionsVersion = (state) => JSON.stringify([state.status, state.questions.length > 0, state.orders, state.ways_on, state.tasks.size > 0]);
 
 export function actions(source, state) {
   const note = h("span", { class: "quiet", role: "status" });
@@ -27,8 +25,8 @@ export function actions(source, state) {
   return h("div", { class: "buttons actions" },
     state.status === "running" && takes("pause") ? button("Pause", "pause") : null,
     (stopped && !state.questions.length) || state.status === "cancelled" ? button("Resume", "resume", {}, "main") : null,
-    ended && failedTasks(state) ? button("Try what failed again", "resume", { retry_failed: true }, "main") : null,
-    stopped || takes("pause") ? topUpForm(state, send) : null,
+    ended && state.ways_on.retry_failed ? button("Try what failed again", "resume", { retry_failed: true }, "main") : null,
+    stopped || takes("pause") || (ended && Object.keys(state.ways_on.limits).length) ? topUpForm(state, send) : null,
     ended ? null : button("Cancel", "cancel"),
     ended ? button("Run again", "rerun") : null,
     state.tasks.size ? forkForm(state, send) : null,
@@ -51,7 +49,8 @@ function menu(title, words, fields, name, read) {
 }
 
 function topUpForm(state, send) {
-  const inputs = { tokens: number(1), usd: number("any"), deadline: number("any") };
+  const { limits } = state.ways_on;
+  const inputs = { tokens: number(1, limits.tokens), usd: number("any", limits.usd), deadline: number("any", limits.deadline) };
   const labels = { tokens: "More tokens", usd: "More dollars", deadline: "More seconds" };
   return menu("Top up", state.status === "running" ? "Adds to the budget of the run." : "Adds to the budget of the run, and resumes it.",
     Object.entries(inputs).map(([name, input]) => h("label", {}, labels[name], input)), "Add", () => {
@@ -62,7 +61,7 @@ function topUpForm(state, send) {
     });
 }
 
-const number = (step) => h("input", { type: "number", min: 0, step });
+const number = (step, value = "") => h("input", { type: "number", min: 0, step, value });
 
 function forkForm(state, send) {
   const task = h("select", {}, h("option", { value: "" }, "no task"), state.order.filter((id) => !id.includes("/")).map((id) => h("option", { value: id }, id)));

@@ -25,7 +25,7 @@ export function drawer(source, close) {
         task.started === null ? "" : `${duration(task.seconds)} at work`, task.tokens ? `${count(task.tokens)} tokens` : "",
         task.tokens ? `cost ${money(task.usd)}` : "", several(task.attempts.length, "attempt"), task.reused ? "reused from an earlier run" : "",
       ].filter(Boolean).map((each) => each.replaceAll(" ", "\u00a0")).join(" · ")),
-      task.doing ? h("p", { class: "doing" }, `Now: ${task.doing}`) : null);
+      task.doing && task.status === "running" ? h("p", { class: "doing" }, `Now: ${task.doing}`) : null);
     if (isNew) {
       fill(body, h("p", { class: "quiet" }, "Reading the record …"));
       box.focus({ preventScroll: true });
@@ -82,15 +82,15 @@ export function drawer(source, close) {
   }
 
   function attemptPart(attempt, decisions) {
-    const took = attempt.ended ? duration(attempt.ended - attempt.started) : "at work";
+    const took = attempt.ended ? ` · ${duration(attempt.ended - attempt.started)}` : "";
     const error = attempt.error ? `${attempt.error.kind}: ${attempt.error.message}` : "";
     const decided = decisions.filter((each) => (each.attempt ?? attempt.number) === attempt.number);
     return h("details", { class: "attempt-part", "data-attempt": attempt.number, "data-key": `a${attempt.number}`, open: Boolean(error) || attempt.number === 1 },
-      h("summary", {}, `Attempt ${attempt.number} · ${attempt.status ?? "running"} · ${took}`,
+      h("summary", {}, `Attempt ${attempt.number} · ${attempt.status}${took}`,
         attempt.model ? h("span", { class: "quiet" }, ` · ${modelName(attempt.model)}`) : null),
       h("a", { class: "here", href: `#task/${shown}@${attempt.number}`, "aria-label": `Link to attempt ${attempt.number}` }, "link"),
       error ? h("p", { class: "alert" }, error) : null,
-      attempt.calls.map(callPart),
+      attempt.calls.map((call) => callPart(call, attempt.status)),
       decided.map((each) => h("details", { class: "decision", "data-key": `d${each.seq}`, open: each.decision === "rewrite" },
         h("summary", {}, decisionWords(each)), each.decision === "rewrite" ? rewritten(each.value) : [
           each.reason === attempt.error?.message ? null : h("p", { class: "quiet" }, each.reason), h("pre", {}, pretty(each.value).slice(0, LONGEST))])));
@@ -116,10 +116,11 @@ export function drawer(source, close) {
     return others.length ? h("div", { class: "sources" }, others.map((each) => [state.tasks.has(each) ? taskLink(each) : h("code", {}, each), " "])) : null;
   }
 
-  function callPart(call) {
+  /** A call without an end is in flight only while its attempt is running. */
+  function callPart(call, status) {
     const reply = call.result?.reply ?? null;
     const error = call.result?.error;
-    const took = call.ended ? duration(call.ended - call.started) : call.refused || call.reused ? "" : "in flight";
+    const took = call.ended ? duration(call.ended - call.started) : call.refused || call.reused ? "" : ({ running: "in flight", stopped: "broken off" })[status] ?? "";
     const name = call.kind === "model" ? `${call.role ?? "model"} · ${modelName(call.name)}` : `tool ${call.name}`;
     return h("details", { class: `call-part ${call.kind}`, "data-key": call.key },
       h("summary", {}, name, h("span", { class: "quiet" }, ` ${[took, call.send > 1 ? `sent ${call.send} times` : "", call.reused ? "reused" : "", error ? `failed: ${error.kind}` : "", call.refused ? `refused: ${call.refused}` : ""].filter(Boolean).join(" · ")}`)),

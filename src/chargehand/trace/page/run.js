@@ -40,17 +40,11 @@ export async function showRun(main, id) {
     const before = state.status;
     Object.assign(state, rest);
     for (const task of tasks) state.tasks.set(task.id, { ...task, recorded: task.status });
-    // The record last saw them at work; while the run is paused, waits or is interrupted, nothing is.
-    const halted = state.status !== "running";
-    for (const task of state.tasks.values()) task.status = halted && task.recorded === "running" ? "waiting" : task.recorded;
+    for (const task of state.tasks.values()) task.status = state.begun[task.id] ?? task.recorded;
     const asks = new Set(state.questions.map((question) => question.id));
     for (const task of state.tasks.values()) {
       const name = task.id.replace(/\/\d+\//g, ".");
       task.asks = asks.size > 0 && (asks.has(name) || state.questions.some((question) => question.kind === "tool" && question.id.startsWith(`${name}-`)));
-    }
-    if (halted && state.counts.running) {
-      const { running, waiting = 0, ...others } = state.counts;
-      state.counts = { waiting: waiting + running, ...others };
     }
     state.order ??= [...state.tasks.keys()];
     const skew = newer.now ? newer.now - Date.now() / 1000 : null;

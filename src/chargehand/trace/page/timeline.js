@@ -31,7 +31,7 @@ export function timeline(open) {
     return h("a", {
       class: `row s-${task.status}${task.asks ? " asks" : ""}${isCritical ? " critical" : ""}${index === current ? " current" : ""}`,
       href: `#task/${task.id}`,
-      title: `${task.id} · ${task.worker} · ${task.status}${task.doing ? ` · ${task.doing}` : ""}\n${task.says}`,
+      title: `${task.id} · ${task.worker} · ${task.status}${task.doing && task.status === "running" ? ` · ${task.doing}` : ""}\n${task.says}`,
     },
     h("span", { class: "name" }, indent(task.depth), h("b", {}, cut(task.label, 40)), " ", h("i", {}, task.worker)),
     h("span", { class: "track" }, taskMarks(task)),

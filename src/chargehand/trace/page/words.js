@@ -1,7 +1,7 @@
 // Numbers and statuses -> the words people read.
 
 export const GLYPHS = {
-  done: "✓", failed: "✕", escalated: "▲", skipped: "⊘", running: "●", ready: "○", waiting: "○",
+  done: "✓", failed: "✕", escalated: "▲", skipped: "⊘", running: "●", stopped: "■", ready: "○", waiting: "○",
 };
 
 export const STATUS_WORDS = {
@@ -87,7 +87,8 @@ export function sentence(state) {
   const done = counts.done ?? 0;
   const running = counts.running ?? 0;
   const failed = (counts.failed ?? 0) + (counts.escalated ?? 0);
-  const of = `${count(done)} of ${several(tasks.size, "task")} done`;
+  const total = tasks.size || state.planned;
+  const of = total ? `${count(done)} of ${several(total, "task")} done` : "no plan";
   const wrong = ["failed", "escalated", "skipped"].filter((status) => counts[status]).map((status) => `, ${count(counts[status])} ${status}`).join("");
   switch (state.status) {
     case "running":
