@@ -37,12 +37,16 @@ def test_warnings_alone_are_ok(shell: Shell) -> None:
     assert [problem["severity"] for problem in got.json["problems"]] == ["warning"]
 
 
-def test_a_script_is_not_taken_for_a_plan(shell: Shell) -> None:
-    """What the file is, and how a run uses it."""
-    path = shell.write("script.json", {"replies": []})
-    got = shell("check", path)
-    assert got.code == 2
-    assert f"is a script, not a plan: a run takes its replies with --model scripted:{path}" in got.complaint
+def test_a_script_or_a_report_is_not_taken_for_a_plan(shell: Shell) -> None:
+    """One line with what the file is and how it is used, wherever a plan is read."""
+    script = shell.write("script.json", {"replies": []})
+    shell("run", "Say it", "--model", shell.script())
+    report = shell("show", "last", "--json").json
+    whole = shell.write("report.json", report)
+    for path, says in ((script, f"--model scripted:{script}"), (whole, f"show {report['run']} --plan --json")):
+        for command in (("check", path), *((*each, "--plan", path) for each in (("run",), ("fork", "last")))):
+            got = shell(*command)
+            assert (got.code, len(got.complaint.splitlines()), says in got.complaint) == (2, 1, True)
 
 
 def test_a_team_folder_is_checked(shell: Shell) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from chargehand.cli.report_footer import commands
+from chargehand.record.home import Home
+from chargehand.values.order import new_order
 from chargehand.values.outcome import failed
 from tests.cli.terminal import COMMAND, ROOT, Shell, finished, plan, planned, process, task
 from tests.cli.test_run import ANSWER, failing
@@ -201,6 +203,29 @@ def test_an_order_that_waits_for_a_resume_is_shown_and_the_resume_offered(shell:
     assert shown.endswith(f" chargehand resume {run}\n")
     shell("resume", run)
     assert "restarts" not in shell("show", run).out
+
+
+def test_every_order_that_waits_is_shown_with_the_run_and_with_its_task(shell: Shell) -> None:
+    """None of them is done before the next resume."""
+    shell("run", "Say it", "--approve", "--model", shell.script(planned(task("t1"), task("t2"))))
+    shell("answer", "last", "plan", "approve")
+    run = Home(shell.home).find("last")
+    orders = Home(shell.home).orders(run)
+    orders.send(new_order("stop", task="t1", text="not needed"))
+    orders.send(new_order("tell", task="t2", text="Use euros."))
+    orders.send(new_order("restart", task="t2", model="ollama:x"))
+    orders.send(new_order("top_up", tokens=5_000, usd=1.5, deadline=60.0))
+    shown = [
+        line.removeprefix("order").strip() for line in shell("show", run).out.splitlines() if "next resume" in line
+    ]
+    assert shown == [
+        "the next resume stops t1: not needed",
+        'the next resume gives the worker of t2 the words "Use euros."',
+        "the next resume restarts t2 with ollama:x",
+        "the next resume adds 5,000 tokens, $1.50, 1 min 00 s",
+    ]
+    assert shell("show", run, "t1").out.count("the next resume stops t1") == 1
+    assert "stops" not in shell("show", run, "t2").out
 
 
 def test_for_a_task_that_a_person_stopped_a_restart_is_offered() -> None:

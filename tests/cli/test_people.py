@@ -165,6 +165,15 @@ def test_a_rejected_plan_is_a_failed_run(shell: Shell) -> None:
     events = list(Home(shell.home).events(report["run"]))
     assert shell("resume", "last", "--retry-failed", "--tokens", "1000").code == 1
     assert list(Home(shell.home).events(report["run"])) == events, "there is nothing to try again"
+    run = report["run"]
+    assert next_commands(shell)[1:] == [
+        f"chargehand show {run} --plan --json > plan.json",
+        f"chargehand fork {run} --plan plan.json",
+    ]
+    refused = shell("steer", run, "t1", "Be brief")
+    assert (refused.code, "ended (failed)" in refused.complaint, "yet" in refused.complaint) == (2, True, False)
+    file = shell.write("plan.json", report["plan"])
+    assert shell("fork", run, "--plan", file).code == 4, "it asks again"
 
 
 def test_before_its_plan_is_approved_a_run_has_no_tasks_to_steer_or_fork(shell: Shell) -> None:
@@ -202,6 +211,7 @@ def test_what_a_run_under_way_does_not_ask_cannot_be_answered(shell: Shell) -> N
     child.send_signal(signal.SIGKILL)
     child.communicate()
     assert (result.code, "asks no question" in result.complaint) == (2, True)
+    assert "chargehand resume" not in result.complaint, "its process continues it"
     assert not list(shell.home.glob("runs/*/orders/*"))
 
 
@@ -231,6 +241,20 @@ def test_a_person_in_a_chain_answers_and_the_rest_goes_on(shell: Shell) -> None:
     # Handed back by the person, it went to the next worker.
     assert (outcomes["b"]["status"], outcomes["b"]["worker"]) == ("done", "clerk")
     assert outcomes["a"]["usage"]["calls"] == 0
+
+
+def test_an_open_question_is_named_wherever_it_helps(shell: Shell) -> None:
+    """To words for the person that it asks, and in the next commands of a run that was cancelled meanwhile."""
+    folder = team(shell, boss="kind: human\n", clerk="")
+    file = shell.write("plan.json", plan(task("a", worker="boss"), task("c", "a", worker="clerk")))
+    parked(shell, "--team", folder, "--plan", file, "--model", shell.script(SAYS_T1))
+    run = Home(shell.home).find("last")
+    got = shell("steer", run, "a", "hurry")
+    assert (got.code, f"chargehand answer {run} a TEXT" in got.complaint) == (2, True)
+    assert shell("cancel", run).code == 0
+    assert next_commands(shell)[1:] == [f"chargehand answer {run} a --edit", f"chargehand resume {run}"]
+    assert shell("answer", run, "a", "the blue one").code == 0
+    assert next_commands(shell)[1:] == [f"chargehand resume {run}"]
 
 
 def test_answers_survive_a_kill(shell: Shell) -> None:

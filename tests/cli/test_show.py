@@ -83,7 +83,8 @@ def test_a_run_of_another_process_has_its_open_tasks_and_the_time_until_now(shel
     assert [row[2] for row in cells.values()] == ["running", "running", "waiting"]
     assert float(cells["t1"][4]) > 0.5
     assert cells["t3"][-2:] == ["after", "t1"]
-    assert f"chargehand show {run} --watch" in shown.splitlines()[-1]
+    offered = [line.split("chargehand ")[1] for line in shown.splitlines()[-3:]]
+    assert offered == [f"show {run} --watch", f"pause {run}", f"cancel {run}"]
     child.kill()
     finished(child)
     rows = [line.split()[2] for line in shell("show", run).out.splitlines() if re.match(r"t\d ", line)]

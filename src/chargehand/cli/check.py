@@ -101,14 +101,10 @@ def _of_evals(folder: Path, team: Team) -> Sequence[Problem]:
 def _of_plan(path: str, team: str | None) -> list[Problem]:
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import prepare_team
-    from chargehand.errors import UsageError
     from chargehand.text.plan_json import read
 
     data = inputs.read_bytes(path, "a plan")
-    given = inputs.parse_json(data, path, "a plan")
-    if isinstance(given, dict) and "replies" in given:
-        raise UsageError(f"{path} is a script, not a plan: a run takes its replies with --model scripted:{path}")
-    reading = read(given)
+    reading = read(inputs.parse_plan(data, path))
     prepared = prepare_team(team or reading.plan.team, given=team is not None)
     return inputs.place_problems(_find_problems(reading, prepared), data, path)
 

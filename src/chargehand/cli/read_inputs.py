@@ -65,6 +65,17 @@ def parse_json(data: bytes, path: str, what: str) -> Any:
         raise UsageError(f"{_name(path)} is not JSON: {error}. It should have {what} as JSON.") from None
 
 
+def parse_plan(data: bytes, path: str) -> Any:
+    """The JSON data of a plan file, which may be misshapen; another document of chargehand is a UsageError."""
+    given = parse_json(data, path, "a plan")
+    if isinstance(given, dict) and "replies" in given:
+        raise UsageError(f"{path} is a script, not a plan: a run takes its replies with --model scripted:{path}")
+    if isinstance(given, dict) and {"run", "outcomes", "plan"} <= given.keys():
+        how = f"chargehand show {given['run']} --plan --json > plan.json"
+        raise UsageError(f"{_name(path)} is the report of a run, not a plan. Write its plan with: {how}")
+    return given
+
+
 def words_of(given: str) -> str:
     """The given text; for `@FILE`, the content of the file."""
     if not given.startswith("@"):
@@ -77,7 +88,7 @@ def read_plan(path: str) -> Plan:
     from chargehand.text.plan_json import parse
 
     data = read_bytes(path, "a plan")
-    given = parse_json(data, path, "a plan")
+    given = parse_plan(data, path)
     try:
         return parse(given)
     except InvalidPlan as error:

@@ -173,15 +173,13 @@ def _ways_to_continue(report: ReportData, questions: Sequence[Question]) -> list
         case "interrupted" if not report["request"]:
             return ["chargehand run"]  # stopped before its request was recorded: there is nothing to continue
         case "running":
-            return [f"chargehand show {run} --watch"]
-        case "waiting" if questions:
+            return [f"chargehand show {run} --watch", f"chargehand pause {run}", f"chargehand cancel {run}"]
+        case "waiting" | "interrupted" | "cancelled" | "paused":
             answers = [f"chargehand answer {run} {each.id} {_way_to_answer(each)}" for each in questions[:MOST_ANSWERS]]
             more = [f"chargehand show {run}"] if len(questions) > MOST_ANSWERS else []  # has all of them
-            # A process that has the run continues by itself when its questions are answered.
-            resume = [f"chargehand resume {run}"] if source().owner(run) is None else []
-            return [*answers, *more, *resume]
-        case "interrupted" | "cancelled" | "paused" | "waiting":
-            return [f"chargehand resume {run}"]
+            # A process that only waits for answers continues by itself.
+            goes_on = report["status"] == "waiting" and bool(questions) and source().owner(run) is not None
+            return [*answers, *more, *([] if goes_on else [f"chargehand resume {run}"])]
         case _:
             return []
 

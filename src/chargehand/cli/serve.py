@@ -65,7 +65,7 @@ def serve(
     """
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.errors import UsageError
-    from chargehand.settings import NO_MODEL
+    from chargehand.settings import NO_MODEL_TO_SERVE
 
     _check_extras(engine, dev=dev)
     from chargehand.server.run_server import ServeOptions, serve
@@ -90,7 +90,7 @@ def serve(
     for warning in supervisor.warnings:
         out.say(f"warning: {warning}")
     if not supervisor.settings.has_model:
-        out.say(f"warning: No run that needs a model can be started. {NO_MODEL}")
+        out.say(f"warning: No run that needs a model can be started. {NO_MODEL_TO_SERVE}")
 
     def announce(url: str, session: str) -> None:
         # Printed without redaction: a shortened token could not be used.

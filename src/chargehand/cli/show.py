@@ -65,6 +65,8 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         except KeyboardInterrupt:
             out.say(f"Not watched any more. The run continues; to stop it: chargehand cancel {run}")
             return INTERRUPTED
+    from chargehand.cli.order_lines import LateOrders, describe_pending_orders
+
     if task is not None:
         from chargehand.cli.screen import fit
         from chargehand.cli.show_task import COLUMN, describe_task, read_task
@@ -73,11 +75,10 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         if as_json:
             out.document(detail)
         else:
+            lines = [*describe_task(run, detail, describe_pending_orders(runs, run, task))]
             # Secrets are removed before a line is broken.
-            out.put(fit(out.redactor.text("\n".join(describe_task(run, detail))), sys.stdout, below=COLUMN))
+            out.put(fit(out.redactor.text("\n".join(lines)), sys.stdout, below=COLUMN))
         return 0
-    from chargehand.cli.late_orders import LateOrders
-
     late, reused = LateOrders(), _ReusedTasks()
 
     def take(event: Event) -> None:
@@ -91,9 +92,8 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         waiting = waiting_json(runs, report["run"], report["status"])
         out.document(report | {"questions": questions_json(questions)} | waiting)
     else:
-        # The process of a running run takes its orders at once.
-        to_restart = [] if report["status"] == "running" else _tasks_to_restart(runs, run)
-        _show(report, questions, _More(late.describe(), to_restart, _open_tasks(runs, report), reused.tasks), out)
+        pending = describe_pending_orders(runs, run)
+        _show(report, questions, _More(late.describe(), pending, _open_tasks(runs, report), reused.tasks), out)
     return 0
 
 
@@ -102,8 +102,8 @@ class _More(NamedTuple):
 
     # Orders that came too late, one line each.
     late: Sequence[str]
-    # Tasks that the next resume restarts.
-    to_restart: Sequence[str]
+    # Orders that wait for the next resume, one line each.
+    pending: Sequence[str]
     # None for a run that has ended.
     open: OpenTasks | None
     # Tasks whose results all came from another run or from the cache.
@@ -137,14 +137,6 @@ def _open_tasks(runs: RunSource, report: dict[str, Any]) -> OpenTasks | None:
     from chargehand.cli.open_tasks import read_open_tasks
 
     return read_open_tasks(runs, report, time.time())
-
-
-def _tasks_to_restart(runs: RunSource, run: str) -> list[str]:
-    """The tasks that the next resume restarts, by orders that wait for it."""
-    from chargehand.record.mailbox import UnreadableOrder
-
-    orders = [each for each in runs.orders(run).pending() if not isinstance(each, UnreadableOrder)]
-    return list(dict.fromkeys(each.task for each in orders if each.order == "restart" and each.task))
 
 
 def _show_plan(report: dict[str, Any], out: Screen, *, as_json: bool) -> None:
@@ -186,11 +178,9 @@ def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, ou
         put(label, text, LABEL)
     for label, path in documents(report):
         out.put(f"{label:<{LABEL}}{path}")
-    for line in more.late:
+    for line in (*more.late, *more.pending):
         put("order", line, LABEL)
-    if more.to_restart:
-        put("order", f"the next resume restarts {', '.join(more.to_restart)}", LABEL)
-    out.put("\n".join(next_lines(commands(report, questions, has_orders=bool(more.to_restart))[1:], width)))
+    out.put("\n".join(next_lines(commands(report, questions, has_orders=bool(more.pending))[1:], width)))
 
 
 def _show_tasks(report: dict[str, Any], more: _More, out: Screen) -> None:

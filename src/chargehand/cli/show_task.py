@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from chargehand.cli.late_orders import restart_command
+from chargehand.cli.order_lines import restart_command
 from chargehand.errors import UsageError
 from chargehand.text.escaping import dump_json
 from chargehand.trace import TaskState, fold
 from chargehand.trace.number_text import duration
 from chargehand.trace.task_detail import task_details
+from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
     from chargehand.record.run_source import RunSource
@@ -35,10 +36,11 @@ def read_task(source: RunSource, run: str, task: str) -> dict[str, Any]:
         from difflib import get_close_matches
 
         near = get_close_matches(task, tasks, n=1)
-        named = ", ".join(list(tasks)[:20]) or "none yet"
-        raise UsageError(
-            f"Run {run} has no task {task!r}. {f'Did you mean {near[0]}?' if near else f'It has: {named}.'}"
-        )
+        if not tasks:
+            hint = "It has no plan yet." if view.status not in FINISHED else f"It {view.status} before it had a plan."
+        else:
+            hint = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(list(tasks)[:20])}."
+        raise UsageError(f"Run {run} has no task {task!r}. {hint}")
     found = tasks[task]
     status_of = partial(view.status_of, is_over=True if source.owner(run) is None else None)
     [(_, detail)] = task_details([found], events, partial(source.messages, run), status_of)
@@ -55,8 +57,8 @@ def _make_state(task: Task) -> TaskState:
     )
 
 
-def describe_task(run: str, detail: dict[str, Any]) -> Iterator[str]:
-    """The same in lines for a person."""
+def describe_task(run: str, detail: dict[str, Any], pending: Sequence[str] = ()) -> Iterator[str]:
+    """The same in lines for a person, with the orders about it that wait for the next resume."""
     yield f"task       {detail['task']}, {detail['worker']}: {detail['status']}"
     yield from _label_lines("asked", detail["instruction"])
     yield from _label_lines("done when", detail["success_criterion"])
@@ -71,11 +73,10 @@ def describe_task(run: str, detail: dict[str, Any]) -> Iterator[str]:
         yield ""
         for each in detail["decisions"]:
             yield from _label_lines("decided", _describe_decision(each))
-    if detail["orders"]:
+    if orders := [*(_describe_order(run, detail["task"], each) for each in detail["orders"]), *pending]:
         yield ""
-        for each in detail["orders"]:
-            again = f" {restart_command(run, detail['task'])}" if each["verdict"] == "too_late" else ""
-            yield from _label_lines("order", _describe_order(each) + again)
+        for each in orders:
+            yield from _label_lines("order", each)
     if (outcome := detail["outcome"]) is not None:
         yield ""
         yield from _describe_outcome(outcome)
@@ -96,11 +97,12 @@ def _describe_decision(decided: dict[str, Any]) -> str:
     return f"{decided['decision']}{what}: {value.get('instruction') or decided['reason']}"
 
 
-def _describe_order(ordered: dict[str, Any]) -> str:
+def _describe_order(run: str, task: str, ordered: dict[str, Any]) -> str:
     words = f' "{ordered["text"]}"' if ordered["text"] else ""
     name = "words for the worker" if ordered["order"] == "tell" else ordered["order"]
     reason = f": {ordered['reason']}" if ordered["reason"] else ""
-    return f"{name}{words}, {ordered['verdict'].replace('_', ' ')}{reason}"
+    again = f" {restart_command(run, task)}" if ordered["verdict"] == "too_late" else ""
+    return f"{name}{words}, {ordered['verdict'].replace('_', ' ')}{reason}{again}"
 
 
 def _describe_call(call: dict[str, Any], attempt: int, shown: dict[tuple[str, str], list[int]]) -> Iterator[str]:

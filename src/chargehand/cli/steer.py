@@ -92,7 +92,7 @@ def report_verdict(sent: SentOrder) -> int:
 
 def _next_command(sent: SentOrder) -> str:
     """The command to type after an order that was not accepted, or not yet."""
-    from chargehand.cli.late_orders import restart_command
+    from chargehand.cli.order_lines import restart_command
 
     task = "" if sent.task is None else f" {sent.task}"
     match sent.verdict:

@@ -119,9 +119,9 @@ def watch(
             return gate(result, code, out)
     # The data of an app's report is not its answer.
     as_data = as_data or (app is None and report.data is not None)
-    questions = supervisor.questions(report.run) if report.status == "waiting" else ()
+    questions = () if report.status in FINISHED else supervisor.questions(report.run)
     deliver(report, out, questions, as_json=as_json, as_data=as_data, output=output)
-    if questions:
+    if questions and report.status == "waiting":
         from chargehand.cli.open_questions import describe_questions
 
         for line in describe_questions(report.run, questions):

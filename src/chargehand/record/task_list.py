@@ -6,9 +6,18 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chargehand.errors import LimitName, lacked_limit
-from chargehand.events import EventBody, Extended, PlanApproved, PlanDrafted, TaskEnded
-from chargehand.values.key import TaskPath, within
+from chargehand.events import (
+    EventBody,
+    Extended,
+    PlanApproved,
+    PlanDrafted,
+    QuestionAnswered,
+    QuestionAsked,
+    TaskEnded,
+)
+from chargehand.values.key import Key, TaskPath, within
 from chargehand.values.order import Order, Verdict
+from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
     from chargehand.record.replay import Replay
@@ -38,10 +47,16 @@ class TaskList:
         self._needs: dict[str, list[str]] = {}
         # The tasks that ended because a limit of the run was reached -> the limit.
         self._short: dict[str, LimitName] = {}
+        # Key of an open question -> its id.
+        self._questions: dict[str, str] = {}
+        # The status of a run that has ended, with which it was read.
+        self._ended_as = ""
 
     @staticmethod
     def of(state: Replay) -> TaskList:
         tasks = TaskList(state.run)
+        tasks._ended_as = state.status if state.status in FINISHED else ""
+        tasks._questions = {key: asked["id"] for key, asked in state.open_questions().items()}
         tasks._add(state.plan or {})
         for whole, plan in state.splits.items():
             tasks._add_parts(whole, plan)
@@ -63,6 +78,10 @@ class TaskList:
                 self._add_parts(task, plan)
             case TaskEnded(outcome=outcome):
                 self._end(task or outcome["task"], outcome)
+            case QuestionAsked(key=key, question=question):
+                self._questions[key] = question["id"]
+            case QuestionAnswered(key=key):
+                self._questions.pop(key, None)
             case _:
                 pass
 
@@ -106,7 +125,11 @@ class TaskList:
         if order.order not in ("stop", "restart", "tell"):
             return ACCEPTED
         if not self._tasks:
-            return Judgement("refused", f"{self._run} has no plan that is approved, so it has no tasks yet.")
+            if self._ended_as:
+                why = f"ended ({self._ended_as}) without a plan that is approved, so it has no tasks"
+            else:
+                why = "has no plan that is approved, so it has no tasks yet"
+            return Judgement("refused", f"{self._run} {why}.")
         if task is None:
             return Judgement("refused", f"{order.order} needs a task: name one of {self._names()}.")
         if task not in self._tasks:
@@ -145,9 +168,9 @@ class TaskList:
             hint = f"name a task of it, such as {inner[-1]}" if inner else "name a task of it once it has a plan"
             return Judgement("refused", f"{task} is done by the team {worker['name']}: {hint}.")
         if kind != "agent":
-            return Judgement(
-                "refused", f"{worker['name']}, the {kind} that does {task}, does not read words: stop the task instead."
-            )
+            asked = [id for key, id in self._questions.items() if Key.parse(key).task == task]
+            hint = f"answer its question {asked[0]}" if asked else "stop the task instead"
+            return Judgement("refused", f"{worker['name']}, the {kind} that does {task}, does not read words: {hint}.")
         return ACCEPTED
 
     def _worker(self, task: str, team: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ from chargehand.values.status_words import FINISHED
 async def record_answer(run: str, journal: Journal, question: str, words: str) -> tuple[Question, ...]:
     """Take the answer to the question with that id; return the open questions. An unusable answer changes nothing."""
     state = replay(journal.events())
-    key, answer = check_answer(run, state, question, words)
+    key, answer = check_answer(run, state, question, words, is_owned=False)
     if key in state.answers:
         return open_questions(state)
     _, task, attempt = Key.parse(key)
@@ -35,12 +35,12 @@ async def record_answer(run: str, journal: Journal, question: str, words: str) -
     return open_questions(state)
 
 
-def check_answer(run: str, state: Replay, question: str, words: str) -> tuple[str, JSON]:
+def check_answer(run: str, state: Replay, question: str, words: str, *, is_owned: bool) -> tuple[str, JSON]:
     """The key of the question and the answer; NoOpenQuestion or InvalidAnswer says why it cannot be taken.
 
-    The recorded answer may be given again.
+    The recorded answer may be given again. `is_owned`: a process runs the run, so nobody has to resume it.
     """
-    key = _key_of(run, question, state)
+    key = _key_of(run, question, state, is_owned=is_owned)
     request = Request.model_validate(state.start["request"])
     team = state.start["team"]
     workers = [name for worker in team["workers"] for name in (worker["name"], worker.get("pool")) if name]
@@ -51,15 +51,15 @@ def check_answer(run: str, state: Replay, question: str, words: str) -> tuple[st
     return key, answer
 
 
-def _key_of(run: str, question: str, state: Replay) -> str:
+def _key_of(run: str, question: str, state: Replay, *, is_owned: bool) -> str:
     """The key of an open question; NoOpenQuestion says why none has that id, and which questions are open."""
     if state.status in FINISHED:
         message = f"{run} has ended ({state.status}): nothing is asked any more."
         raise NoOpenQuestion(message, command=f"See: chargehand show {run}")
     ids = {asked["id"]: key for key, asked in state.questions.items()}
     still = ", ".join(asked.id for asked in open_questions(state))
-    listed = f"Open: {still}." if still else "Nothing is open: resume it."
     if question not in ids:
-        command = "" if still else f"With: chargehand resume {run}"
-        raise NoOpenQuestion(f"{run} asks no question {question!r}. {listed}", command=command)
+        listed = f"Open: {still}." if still else "Nothing is open." if is_owned else "Nothing is open: resume it."
+        ways = f"Follow it with: chargehand show {run} --watch" if is_owned else f"With: chargehand resume {run}"
+        raise NoOpenQuestion(f"{run} asks no question {question!r}. {listed}", command="" if still else ways)
     return ids[question]

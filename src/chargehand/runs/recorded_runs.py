@@ -189,7 +189,7 @@ class RecordedRuns(PreparedTeam):
         """Have the owner of the run take the answer."""
         from chargehand.runs.answer_question import check_answer
 
-        check_answer(run, self.source.state(run), question, words)
+        check_answer(run, self.source.state(run), question, words, is_owned=True)
         sent = await self._order("answer", run, by, question=question, text=words)
         if sent.verdict == "accepted":
             return self.questions(run)

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 def report_so_far(source: RunSource, state: Replay) -> Report:
     """What the record says now: the final report, or how far it has come."""
-    if state.report is not None and state.status != "waiting":
+    if state.report is not None and state.status in FINISHED:
         return final_report(state)
     with reading(f"of run {state.run}"):
         is_owned = source.owner(state.run) is not None
         if state.report is not None:
-            # Questions may have been answered since the run stopped to wait.
-            answer = _describe_progress(state, "waiting", is_owned=is_owned)
-            return final_report(state).model_copy(update={"answer": answer})
+            report = final_report(state)
+            # Questions may have been answered since the run stopped.
+            answer = _describe_progress(state, report.status, is_owned=is_owned)
+            return report.model_copy(update={"answer": answer})
         report = unfinished_report(state, _status_now(state, is_owned=is_owned), is_owned=is_owned)
         if not is_owned or not state.seq:
             return report
@@ -130,11 +131,12 @@ def _next(state: Replay, status: RunStatus, *, is_owned: bool) -> str:
     """
     if status == "running":
         return ""
-    asked = [each["id"] for each in state.open_questions().values()] if status == "waiting" else []
+    asked = [each["id"] for each in state.open_questions().values()]
     if not asked:
         return " Resume it to continue."
     more = f" and {len(asked) - _MOST_NAMED} more" if len(asked) > _MOST_NAMED else ""
-    return f" Answer {', '.join(asked[:_MOST_NAMED])}{more}{'' if is_owned else ', then resume it'}."
+    goes_on = status == "waiting" and is_owned
+    return f" Answer {', '.join(asked[:_MOST_NAMED])}{more}{'' if goes_on else ', then resume it'}."
 
 
 _MOST_NAMED = 5

@@ -7,7 +7,7 @@ from typing import Any
 
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.server.refusals import Refusal
-from chargehand.settings import NO_MODEL, Settings
+from chargehand.settings import NO_MODEL_TO_SERVE, Settings
 from chargehand.team import shipped_teams
 from chargehand.team.team_summary import describe_team, team_folders
 
@@ -26,7 +26,11 @@ class Offered:
 
     def model(self, name: str | None) -> str | None:
         if name is not None and name not in self.models:
-            offered = f"Offered: {', '.join(self.models)}." if self.models else f"This server offers none. {NO_MODEL}"
+            offered = (
+                f"Offered: {', '.join(self.models)}."
+                if self.models
+                else f"This server offers none. {NO_MODEL_TO_SERVE}"
+            )
             raise Refusal(422, f"The model {name[:100]!r} is not offered here. {offered}")
         return name
 

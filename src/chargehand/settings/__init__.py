@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from chargehand.settings.load import check_model_name, load_settings
 from chargehand.settings.script_path import OF_TEAM, SCRIPT, found_from
-from chargehand.settings.settings import DEFAULT_TIER, NO_MODEL, Limits, ModelChoice, ModelSettings, RoleModel, Settings
+from chargehand.settings.settings import (
+    DEFAULT_TIER,
+    NO_MODEL,
+    NO_MODEL_TO_SERVE,
+    Limits,
+    ModelChoice,
+    ModelSettings,
+    RoleModel,
+    Settings,
+)
 from chargehand.settings.stored_settings import as_before, check_endpoints
 
 __all__ = [
     "DEFAULT_TIER",
     "NO_MODEL",
+    "NO_MODEL_TO_SERVE",
     "OF_TEAM",
     "SCRIPT",
     "Limits",

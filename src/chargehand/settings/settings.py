@@ -29,11 +29,13 @@ DEFAULT_TIER: dict[Role, Tier] = {
     "router": "small",
     "scorer": "small",
 }
-NO_MODEL = (
-    "No model is configured. Export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model or "
-    "CHARGEHAND_MODEL (in Python: model=). ollama:llama3.1 and embedded:FILE.gguf need no key, scripted:FILE answers "
-    "from a script."
+_NO_MODEL = (
+    "No model is configured. Export ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with {}. ollama:llama3.1 and "
+    "embedded:FILE.gguf need no key, scripted:FILE answers from a script."
 )
+NO_MODEL = _NO_MODEL.format("--model or CHARGEHAND_MODEL (in Python: model=)")
+# For a server, which has no --model.
+NO_MODEL_TO_SERVE = _NO_MODEL.format("CHARGEHAND_MODEL, and start the server again")
 # The tiers to try when a tier has no model of its own, nearest first.
 _NEAREST: dict[Tier, tuple[Tier, ...]] = {
     "small": ("small", "medium", "large"),

@@ -120,12 +120,12 @@ def _judge_answer(order: Order, state: Replay, store: BlobStore) -> Judgement:
     """The first answer that can be used counts, also before the step that asked has taken it."""
     question = order.question or ""
     try:
-        _, answer = check_answer(state.run, state, question, order.text)
+        _, answer = check_answer(state.run, state, question, order.text, is_owned=True)
         segment = segment_for(order, state)
         sent = [] if segment is None else BlobMailbox(store, state.run, segment).pending()
         for each in sent:
             if isinstance(each, Order) and each.question == question and each.id != order.id:
-                _, first = check_answer(state.run, state, question, each.text)
+                _, first = check_answer(state.run, state, question, each.text, is_owned=True)
                 if first != answer:
                     return Judgement("refused", f"{question} has been answered: {each.text}")
     except (InvalidAnswer, NoOpenQuestion) as error:

@@ -19,7 +19,7 @@ export function figures(state) {
   const { usage, counts, budget } = state;
   const other = Object.entries(counts).filter(([status]) => status !== "done").map(([status, number]) => `${count(number)} ${status}`).join(", ");
   const speedup = state.report?.speedup;
-  const elapsed = state.ended === null && !state.is_still ? state.elapsed_s + Math.max(state.now() - state.last_event, 0) : state.elapsed_s;
+  const elapsed = (state.status === "running" || state.status === "paused") && !state.is_still ? state.elapsed_s + Math.max(state.now() - state.last_event, 0) : state.elapsed_s;
   const total = state.tasks.size || state.planned;
   const [done, rest] = [count(counts.done ?? 0), `of ${count(total)}`];
   const cards = [

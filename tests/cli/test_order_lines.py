@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chargehand.cli.late_orders import MOST, LateOrders
+from chargehand.cli.order_lines import MOST, LateOrders
 from tests.events import make_event
 
 
