@@ -7,7 +7,9 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.terminal import Shell, plan, task
+from chargehand.record.home import Home
+from tests.cli.terminal import Shell, finished, plan, planned, slow, task
+from tests.cli.test_life import begun
 from tests.golden import check_wording
 
 LONG = "Bergen is cheaper by a fifth, and its harbour is larger than that of Oslo, which has more people. " * 3
@@ -55,6 +57,24 @@ def test_no_line_is_wider_than_the_terminal(shell: Shell, monkeypatch: pytest.Mo
     assert got.code == 0
     assert max(map(cell_len, got.out.splitlines())) <= width
     assert "日本語" in got.out
+
+
+def test_a_run_without_an_answer_is_compared_by_the_status_of_its_tasks(shell: Shell) -> None:
+    """What it says instead of an answer is how to continue it, which is not compared."""
+    a = shell("run", "Say it", "--model", shell.script(), "--json").json["run"]
+    shell("run", "Say it", "--approve", "--model", shell.script())
+    b = Home(shell.home).find("last")
+    assert shell("answer", b, "plan", "approve").code == 0
+    before, said = shell("diff", a, b).out, shell("show", a, "--json").json["answer"]
+    assert "b has no answer yet (waiting)" in before
+    assert "chargehand resume" not in before
+    assert said.splitlines()[0] in before
+    child = begun(shell, shell.script(planned(task("t1"), task("t2", "t1")), slow()), "t1 started")
+    c = Home(shell.home).find("last")
+    rows = [line.split() for line in shell("diff", a, c).out.splitlines() if re.match(r"t\d ", line)]
+    child.kill()
+    finished(child)
+    assert [row[-2] for row in rows] == ["running", "waiting"]
 
 
 def test_a_run_that_is_not_there_is_named(shell: Shell) -> None:

@@ -119,7 +119,10 @@ def test_a_plan_is_edited_in_the_editor(shell: Shell, monkeypatch: pytest.Monkey
     assert (got.code, got.complaint.count("no-such-editor"), "Errno" in got.complaint) == (2, 1, False)
     monkeypatch.delenv("VISUAL")
     edit_with(shell, monkeypatch, """sed -i 's/"goal": "[^"]*"/"goal": "Another goal"/' "$1" """)
-    assert shell("answer", "last", "plan", "--edit", "--resume").code == 0
+    assert shell("answer", "last", "plan", "--edit", "-o", "a.md").code == 2, "only a resume prints a report"
+    file = shell.folder / "answer.md"
+    assert shell("answer", "last", "plan", "--edit", "--resume", "-o", file).code == 0
+    assert file.read_text().strip() == shell("resume", "last").out.strip()
     assert shell("show", "last", "--plan", "--json").json["goal"] == "Another goal"
 
 

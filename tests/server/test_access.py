@@ -86,12 +86,39 @@ def test_the_address_with_a_token_gives_a_session_cookie(client: Client) -> None
     assert client.send("GET", RUNS, token=None, cookie=cookie.partition(";")[0]).status == 200
 
 
+@pytest.mark.parametrize("path", ["/", "/runs/last"])
 @pytest.mark.parametrize("token", ["wrong", CLIENT_TOKEN, ""])
-def test_a_wrong_token_in_the_address_gives_no_session(client: Client, token: str) -> None:
+def test_a_wrong_token_in_the_address_gives_no_session(client: Client, token: str, path: str) -> None:
     """The client token opens no page."""
-    answer = client.send("GET", f"/?token={token}", token=None)
+    answer = client.send("GET", f"{path}?token={token}", token=None)
     assert answer.status == 401
     assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        ("/runs/last", "/runs/last"),
+        ("/runs/%0d%0aset-cookie:x", "/runs/%0D%0Aset-cookie%3Ax"),
+        ("/runs/..%5C%5Cevil.com", "/runs/..%5C%5Cevil.com"),
+        ("//evil.com/runs/x", None),
+        ("/runs//evil.com", None),
+        ("/api/v1/runs", None),
+        ("/v1/models", None),
+    ],
+)
+def test_the_address_of_a_run_takes_the_token_too_and_leads_only_to_itself(
+    client: Client, path: str, location: str | None
+) -> None:
+    """The same page without its query; other addresses take no token, and none leads to another host."""
+    answer = client.send("GET", f"{path}?token={TOKEN}&next=http://evil.com", token=None)
+    if location is None:
+        assert (answer.status, "location" in answer.headers, "set-cookie" in answer.headers) == (401, False, False)
+        return
+    assert (answer.status, answer.headers["location"]) == (303, location)
+    assert (answer.headers["cache-control"], answer.headers["referrer-policy"]) == ("no-store", "no-referrer")
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    assert client.send("GET", "/runs/last", token=None, cookie=cookie).status == 200
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chargehand.cli.shared_options import Command, screen
+from chargehand.cli.shared_options import Command, output_options, screen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chargehand.runs.supervisor import Supervisor
 
 
@@ -19,9 +21,17 @@ if TYPE_CHECKING:
 @click.argument("text", required=False, metavar="[TEXT|@FILE|-]")
 @click.option("--edit", is_flag=True, help="Write the answer in $EDITOR; to a plan, edit the plan there.")
 @click.option("--resume", "then_resume", is_flag=True, help="Then continue the run, as `chargehand resume RUN` does.")
+@output_options
 @click.pass_context
 def answer(
-    ctx: click.Context, run_id: str, question: str, text: str | None, edit: bool, then_resume: bool
+    ctx: click.Context,
+    run_id: str,
+    question: str,
+    text: str | None,
+    edit: bool,
+    then_resume: bool,
+    output: Path | None,
+    as_json: bool,
 ) -> int | None:
     """Record the answer to QUESTION of RUN; `chargehand resume RUN`, or --resume, then continues the run.
 
@@ -36,10 +46,14 @@ def answer(
     from chargehand.cli import read_inputs as inputs
     from chargehand.cli.make_supervisor import supervisor_of_records
     from chargehand.cli.open_questions import describe_questions
+    from chargehand.cli.screen import check_writable
     from chargehand.errors import UsageError
 
     if (text is None) != edit:
         raise UsageError("Give the answer as TEXT, or write it in an editor with --edit: one of the two.")
+    if (output is not None or as_json) and not then_resume:
+        raise UsageError("-o and --json are for the report of the run: give them with --resume.")
+    check_writable(output)
     supervisor = supervisor_of_records()
     name = supervisor.source.find(run_id)
     if text is None:
@@ -58,7 +72,7 @@ def answer(
     if then_resume:
         from chargehand.cli.resume import resume
 
-        return ctx.invoke(resume, run_id=name)
+        return ctx.invoke(resume, run_id=name, output=output, as_json=as_json)
     out.say(f"Continue with: chargehand resume {name}")
     return None
 

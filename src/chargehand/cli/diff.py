@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from chargehand.cli.shared_options import Command, screen, source
+from chargehand.values.status_words import FINISHED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
     from chargehand.cli.screen import Screen
+    from chargehand.record.run_source import RunSource
     from chargehand.values.base import JSON
     from chargehand.values.outcome import Outcome
     from chargehand.values.run_diff import FieldDiff, RunDiff, RunSide
@@ -60,7 +62,7 @@ def diff(run_a: str, run_b: str | None, as_json: bool) -> None:
     if as_json:
         out.document(found.to_json())
     else:
-        _Page(out).print(found)
+        _Page(out, {"a": _open_statuses(runs, found.a), "b": _open_statuses(runs, found.b)}).print(found)
 
 
 def _origin(run: str) -> str:
@@ -78,12 +80,14 @@ def _origin(run: str) -> str:
 class _Page:
     """A comparison as text, as wide as the terminal."""
 
-    def __init__(self, out: Screen) -> None:
+    def __init__(self, out: Screen, open_statuses: dict[str, dict[str, str]]) -> None:
+        """`open_statuses`: a and b -> the tasks that have not ended, each with its status."""
         from rich.console import Console
 
         from chargehand.cli.screen import terminal_columns
 
         self._out = out
+        self._open = open_statuses
         self._text = io.StringIO()
         width = min(terminal_columns(), WIDEST)
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -99,11 +103,7 @@ class _Page:
         for task in found.tasks:
             if "output" in task.differs and task.a is not None and task.b is not None:
                 self._texts(f"output of {task.task}", task.a.output, task.b.output, MOST_LINES)
-        if found.answer.same:
-            self._title("answer: the same in both")
-            self._add(self._clean(found.answer.a))
-        else:
-            self._texts("answer", found.answer.a, found.answer.b)
+        self._answers(found)
         lines = (line.rstrip() for line in self._text.getvalue().splitlines())
         write_painted("\n".join(lines) + "\n")
 
@@ -150,10 +150,31 @@ class _Page:
             self._add("")
             table = self._table()
             for task in listed:
-                table.add_row(task.task, _outcome(task.a), _outcome(task.b), ", ".join(task.differs) or "-")
+                cells = [
+                    _outcome(outcome) if outcome else statuses.get(task.task, "-")
+                    for outcome, statuses in ((task.a, self._open["a"]), (task.b, self._open["b"]))
+                ]
+                table.add_row(task.task, *cells, ", ".join(task.differs) or "-")
             self._add(table)
         if left := len(found.tasks) - len(listed):
             self._add(f"and {several(left, 'more task')}; --json has all of them")
+
+    def _answers(self, found: RunDiff) -> None:
+        """The answers. What a run that has not ended says instead is advice, which would differ in any case."""
+        sides = {"a": (found.a, found.answer.a), "b": (found.b, found.answer.b)}
+        missing = [name for name, (side, _) in sides.items() if side.status not in FINISHED]
+        if not missing and found.answer.same:
+            self._title("answer: the same in both")
+            self._add(self._clean(found.answer.a))
+        elif not missing:
+            self._texts("answer", found.answer.a, found.answer.b)
+        else:
+            self._title("answer")
+            for name in missing:
+                self._add(f"{name} has no answer yet ({sides[name][0].status})")
+            for name in (name for name in sides if name not in missing):
+                self._add(f"{name}:")
+                self._add(self._clean(sides[name][1]))
 
     def _texts(self, title: str, a: JSON, b: JSON, most: int | None = None) -> None:
         lines_a, lines_b = (self._clean(_words(each)).splitlines() for each in (a, b))
@@ -244,12 +265,21 @@ def _name(each: FieldDiff) -> str:
     return field if each.task is None else f"{field} of {each.task}"
 
 
-def _outcome(outcome: Outcome | None) -> str:
+def _open_statuses(runs: RunSource, side: RunSide) -> dict[str, str]:
+    """The tasks of a run that has not ended, and the status of each that has not ended either."""
+    if side.status in FINISHED:
+        return {}
+    from chargehand.trace import fold
+
+    view = fold(runs.events(side.run))
+    is_over = True if runs.owner(side.run) is None else None
+    return {id: view.status_of(task, is_over=is_over) for id, task in view.tasks.items()}
+
+
+def _outcome(outcome: Outcome) -> str:
     from chargehand.cli.show import REUSED, describe_time
     from chargehand.trace.number_text import money
 
-    if outcome is None:
-        return "-"
     usd, time = outcome.usage.usd, describe_time(outcome.to_json())
     # What made no call here took no time and cost nothing.
     cost = "" if time in ("", REUSED) else f"{'cost ' if usd is None else ''}{money(usd)}"

@@ -7,7 +7,7 @@ import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -141,15 +141,24 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 def _extras() -> DoctorCheck:
-    """The parts of chargehand that are not installed, and how to install them."""
+    """The parts of chargehand that are not installed, and how to install them; those apart from `all` are optional."""
     from importlib.util import find_spec
 
     missing = [name for name, (modules, _) in EXTRAS.items() if not all(map(find_spec, modules))]
     if not missing:
         return DoctorCheck("extras", "ok", "all installed")
-    named = ", ".join(f"{name} ({EXTRAS[name][1]})" for name in missing)
-    state = "note" if set(missing) - _APART else "ok"
-    return DoctorCheck("extras", state, f"not installed: {named}\npip install 'chargehand[{','.join(missing)}]'")
+    of_all = [name for name in EXTRAS if name not in _APART]
+    lacking, apart = [name for name in missing if name in of_all], [name for name in missing if name in _APART]
+    lines = [f"not installed: {_name_extras(lacking)}" if lacking else "all of chargehand[all] installed"]
+    if apart:
+        lines.append(f"optional, not part of [all]: {_name_extras(apart)}")
+    if lacking:
+        lines.append(f"pip install 'chargehand[{'all' if lacking == of_all else ','.join(lacking)}]'")
+    return DoctorCheck("extras", "note" if lacking else "ok", "\n".join(lines))
+
+
+def _name_extras(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} ({EXTRAS[name][1]})" for name in names)
 
 
 def _trust(home: str) -> Iterator[DoctorCheck]:

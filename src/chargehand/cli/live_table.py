@@ -241,8 +241,10 @@ class LiveTable:
         used, cost = f"{view.usage.tokens:,}", f"cost {money(view.usage.usd)}"
         line = "  " + " · ".join(filter(None, [*parts, f"{used}{limit} tokens", f"{cost}{spent}"]))
         if not roomy or len(line) > self._console.width:
-            # What is used is more important than the limits.
-            line = "  " + " · ".join(filter(None, [*parts, f"{used} tokens", cost]))
+            # What is used is more important than the limits. A part that does not fit is left out, not cut.
+            parts = [part for part in (*parts, f"{used} tokens", cost) if part]
+            while len(line := "  " + " · ".join(parts)) > self._console.width and len(parts) > 1:
+                parts.pop()
         return Text(line, "dim", no_wrap=True, overflow="ellipsis")
 
     def _counts(self) -> Text:

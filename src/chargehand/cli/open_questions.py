@@ -20,7 +20,8 @@ def describe_questions(run: str, questions: Sequence[Question]) -> list[str]:
 
     lines: list[str] = []
     for question in questions[:MOST]:
-        lines += ["", f"question {question.id} ({question.kind})"]
+        kind = "" if question.kind == question.id else f" ({question.kind})"
+        lines += ["", f"question {question.id}{kind}"]
         lines += [f"  {line}".rstrip() for line in describe_question(question).splitlines()]
         lines.append("  answer with")
         ways = map(_quote_choice, typed_choices(question))

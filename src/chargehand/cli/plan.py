@@ -53,7 +53,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
         folder = material[0] if material else "."
         made = asyncio.run(plan_review(folder, model=model, notify=lambda line: out.say(f"warning: {line}")))
         _show(made, form, out)
-        out.say(f"Running it: {tasks_in_words(len(made.tasks), made.strategy)}; `chargehand review` does.")
+        out.say(f"`chargehand review` runs it: {tasks_in_words(len(made.tasks), made.strategy)}.")
         return
     supervisor = make_supervisor(team, {"model": model})
     for warning in supervisor.warnings:

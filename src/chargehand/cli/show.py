@@ -173,7 +173,8 @@ def _show(report: dict[str, Any], questions: Sequence[Question], more: _More, ou
     out.markdown(report["answer"])
     for line in describe_questions(report["run"], questions):
         out.put(fit(out.redactor.text(line), sys.stdout))
-    out.put("")
+    if not questions:
+        out.put("")
     for label, text in details(report):
         put(label, text, LABEL)
     for label, path in documents(report):

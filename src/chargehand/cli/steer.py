@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("task")
 @click.argument("text", required=False, default="")
 @click.option("--stop", is_flag=True, help="End TASK as failed; TEXT is the reason. Not even a resume tries it again.")
-@click.option("--restart", is_flag=True, help="Run TASK again, with all that rests on it; also one that was stopped.")
+@click.option("--restart", is_flag=True, help="Run TASK again, with all that depend on it; also one that was stopped.")
 @click.option("--model", metavar="MODEL", help="Restart it with this model, as provider:name.")
 @click.option("--instruction", metavar="TEXT", help="Restart it with this instruction.")
 def steer(
@@ -68,7 +68,7 @@ _DONE = {
     "pause": "{run} is paused. Continue it with: chargehand resume {run}",
     "continue": "{run} continues.",
     "stop": "{task} of {run} is stopped.",
-    "restart": "{task} of {run} runs again, with all that rests on it.",
+    "restart": "{task} of {run} will run again, with all tasks that depend on it.",
     "top_up": "The limits of {run} have grown.",
     "answer": "The answer is recorded in {run}.",
     "tell": "The worker of {task} of {run} has it.",

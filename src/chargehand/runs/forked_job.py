@@ -36,7 +36,7 @@ class Different(NamedTuple):
         """Raise UsageError when it would be the same run again."""
         if self == (None, None, None):
             raise UsageError(
-                "Nothing would differ: name the task to do again with all that rests on it (`at`), another `model` or "
+                "Nothing would differ: name the task to do again with all that depend on it (`at`), another `model` or "
                 "another `plan`."
             )
 

@@ -1,7 +1,7 @@
 """Access control: Host, token, session cookie and Origin of a request -> its caller, or a refusal.
 
 Host       loopback, or a name that was allowed: pages of other sites cannot use a name of their own
-token      `Authorization: Bearer`, or the cookie that `/?token=` sets
+token      `Authorization: Bearer`, or the cookie that `?token=` sets, on `/` or on the page of a run
 Origin     needed for a request by cookie that changes something
 client     a second token, for /v1 and /mcp only; `client_runs.py` says what it may do there
 """
@@ -27,6 +27,8 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Addresses that the client token may use, with everything below them.
 _FOR_CLIENTS = ("/v1", "/mcp")
 _OPEN = "/healthz"
+# The page of a run, without its id.
+_RUN_PAGE = "/runs/"
 
 
 @dataclass(slots=True)
@@ -69,7 +71,7 @@ class Access:
         return caller
 
     def begin_session(self, scope: Scope) -> Response:
-        """The answer to `/?token=`: a session cookie, and the same page without the token in its address."""
+        """The answer to `?token=` of a page: a session cookie, and the same page without the token in its address."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if self._by_token(given) != "owner":
             raise _ask_for_token("The token in the address is not that of this server: open the address it printed.")
@@ -78,7 +80,9 @@ class Access:
         root = str(scope.get("root_path", "")).rstrip("/")
         secure = "; Secure" if self.secure or scope.get("scheme") == "https" else ""
         cookie = f"{self.cookie}={session}; HttpOnly; SameSite=Strict; Path={quote(root)}/{secure}"
-        headers = {"location": f"{root}/", "set-cookie": cookie, "cache-control": "no-store"}
+        # Only ever a page of this server: nothing of the query is in it, and the path does not begin with two slashes.
+        page = quote(f"{root}{path_below_root(scope)}")
+        headers = {"location": page, "set-cookie": cookie, "cache-control": "no-store"}
         return Response(status_code=303, headers={**headers, "referrer-policy": "no-referrer"})
 
     def _by_token(self, token: str) -> Caller | None:
@@ -112,7 +116,7 @@ class Guard:
         try:
             self._access.check_host(headers)
             path = path_below_root(scope)
-            if path == "/" and b"token=" in scope["query_string"] and scope["method"] == "GET":
+            if _is_page(path) and b"token=" in scope["query_string"] and scope["method"] == "GET":
                 await self._access.begin_session(scope)(scope, receive, send)
                 return
             if path != _OPEN:
@@ -121,6 +125,11 @@ class Guard:
             await error_response(refusal, path_below_root(scope), headers.get("accept", ""))(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+def _is_page(path: str) -> bool:
+    """Whether a browser opens this address: the list of runs, or one run."""
+    return path == "/" or (path.startswith(_RUN_PAGE) and "/" not in path.removeprefix(_RUN_PAGE))
 
 
 def _is_for_clients(path: str) -> bool:

@@ -56,7 +56,7 @@ async def stop_task(call: Call) -> Response:
 
 
 async def restart_task(call: Call) -> Response:
-    """Run a task again, with all that rests on it. A run that no process owns continues here."""
+    """Run a task again, with all tasks that depend on it. A run that no process owns continues here."""
     body = await call.body(RestartTask)
     server, run, task = call.server, await find_run(call), call.path("task")
     model = None if body.model is None else server.offered.model(body.model)

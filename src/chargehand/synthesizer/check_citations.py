@@ -254,12 +254,11 @@ class _Check:
             return None
         somewhere = self.index.has(figure, self.outcomes)
         said = f"Paragraph {passage.paragraph} says {shown}"
+        lacks = f"[{', '.join(passage.tasks[:5])}] {'does' if len(passage.tasks) == 1 else 'do'} not contain"
         if not somewhere:
-            where = f"[{', '.join(passage.tasks[:5])}] does not contain" if passage.tasks else "no result contains"
-            return "unsupported_figure", f"{said}, which {where}."
+            return "unsupported_figure", f"{said}, which {lacks if passage.tasks else 'no result contains'}."
         if passage.tasks:
-            names = f"[{', '.join(passage.tasks[:5])}]"
-            return "unsupported_figure", f"{said}, which {names} does not contain; another result does."
+            return "unsupported_figure", f"{said}, which {lacks}; another result does."
         # A heading need not cite what the text under it does.
         return None if passage.kind == "heading" else ("uncited_figure", f"{said} and cites no task.")
 

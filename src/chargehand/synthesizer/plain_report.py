@@ -72,12 +72,15 @@ def report(
     if disagreements:
         parts.append(disagreements)
     if missing:
-        lines = [
-            f"- {inline(gap.reason)} {inline(gap.impact)}{f' [{gap.task}]' if gap.task else ''}" for gap in missing
-        ]
-        parts.append("\n".join(["## Missing", "", *lines]))
+        parts.append("\n".join(["## Missing", "", *map(_missing, missing)]))
     # Lone surrogates could be neither recorded nor printed.
     return "\n\n".join(parts).encode("utf-8", "replace").decode()
+
+
+def _missing(gap: Gap) -> str:
+    reason = inline(gap.reason)
+    end = "" if not gap.impact or reason.endswith((".", "?", "!", "…")) else "."
+    return f"- {reason}{end} {inline(gap.impact)}{f' [{gap.task}]' if gap.task else ''}"
 
 
 def _quotation(outcome: Outcome) -> str:

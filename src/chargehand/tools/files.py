@@ -86,7 +86,8 @@ def read_material(context: ToolContext, names: list[str], most: int) -> str:
     # Nothing of the files is shown: nothing of them may be cited yet.
     context.reads.lines.clear()
     names_shown = [material.one_line_name(name) for name in found[: reading.MAX_LISTED]]
-    return "\n".join([f"{len(found):,} files, too long to show here. Read what you need:", *names_shown])
+    counted = "1 file" if len(found) == 1 else f"{len(found):,} files"
+    return "\n".join([f"{counted}, too long to show here. Read what you need:", *names_shown])
 
 
 @tool(effect="read")

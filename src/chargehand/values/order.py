@@ -2,7 +2,7 @@
 
 pause, continue    begin nothing new; begin again
 stop               end a task for good
-restart            run a task again, with all that rests on it
+restart            run a task again, with all tasks that depend on it
 answer             answer a question of the run
 top_up             more tokens, money or time
 tell               give words to the worker of a task, before its next model call

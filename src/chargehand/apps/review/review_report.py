@@ -85,8 +85,8 @@ def _count_different(report: Report, selection: Selection) -> Iterator[str]:
     reported = sum(len(outcome.findings) for outcome in report.outcomes)
     different = len(selection.shown) + len(selection.left_out)
     if reported > different > 0:
-        counted = f"The tasks reported {several(reported, 'finding')}, {different:,} of them different"
-        yield f"{counted}: a problem that several rules find at one place is one finding."
+        counted = f"The tasks reported {several(reported, 'finding')}, which are {several(different, 'problem')}"
+        yield f"{counted}: what several rules find at one place is one problem."
 
 
 def unanalysed_notes(counts: Mapping[str, int], *, models: bool) -> list[str]:

@@ -20,10 +20,13 @@ def files_of(report: Report) -> dict[str, str]:
     return dict(source for each in _made_files(report) if (source := source_of(each)) is not None)
 
 
-def answer(report: Report, written: Mapping[str, Path], *, brief: bool = False) -> str:
-    """`written` says where each file was written. `brief`: suspected bugs are listed outside the answer."""
+def answer(report: Report, written: Mapping[str, Path], conftest: Path | None = None, *, brief: bool = False) -> str:
+    """`written` says where each file was written, `conftest` where the file is that lets them find the code.
+
+    `brief`: suspected bugs are listed outside the answer.
+    """
     parts = [
-        _written_part(report, written),
+        _written_part(report, written, conftest),
         "" if brief else _bugs(report.findings, _where(report)),
         _coverage(report.outcomes),
         _left_out(report.outcomes),
@@ -37,7 +40,7 @@ def _made_files(report: Report) -> list[dict[str, Any]]:
     return [each for each in made if source_of(each) and each["file"] not in refused]
 
 
-def _written_part(report: Report, written: Mapping[str, Path]) -> str:
+def _written_part(report: Report, written: Mapping[str, Path], conftest: Path | None) -> str:
     made = _made_files(report)
     if not made:
         return "# No tests were written"
@@ -45,6 +48,8 @@ def _written_part(report: Report, written: Mapping[str, Path]) -> str:
         f"- `{written[each['file']]}`: {several(each['tests'], 'test')} of `{each['module']}`{_worth(each)}"
         for each in made
     ]
+    if conftest is not None:
+        lines.append(f"- `{conftest}`: lets them find the code")
     count = sum(each["tests"] for each in made)
     head = f"# {several(count, 'test')} in {several(len(made), 'file')}, each run three times"
     needs = [root or "." for root in _last(report.outcomes).get("needs", ())]

@@ -162,10 +162,12 @@ class TestgenApp:
         """The report with the answer from the time when the files were written."""
         if not report.has_answer:
             return report
-        writer = FileWriter(Path(self.options.folder), self.options.taken)
+        writer = FileWriter(Path(self.options.folder), self.options.taken, self.options.conftest)
         written = {name: writer.find(name, text) for name, text in files_of(report).items()}
         notes = _own_notes(report)
-        return report.model_copy(update={"answer": answer(report, written, brief=brief), "notes": notes})
+        return report.model_copy(
+            update={"answer": answer(report, written, writer.conftest, brief=brief), "notes": notes}
+        )
 
 
 def _write_verified(event: Event, writer: FileWriter) -> None:
@@ -186,7 +188,8 @@ def _write_all(report: Report, writer: FileWriter) -> Generated:
             writer.take_back(name)
         for name, text in files.items():
             writer.write(name, text)
-        report = report.model_copy(update={"answer": answer(report, writer.written), "notes": _own_notes(report)})
+        said = answer(report, writer.written, writer.conftest)
+        report = report.model_copy(update={"answer": said, "notes": _own_notes(report)})
     return Generated(report, dict(writer.written))
 
 

@@ -59,6 +59,12 @@ class FileWriter:
                 f"The tests cannot be written to {self._folder}: {error.strerror}. Name another folder for them."
             ) from None
 
+    @property
+    def conftest(self) -> Path | None:
+        """The conftest.py next to the files, if it is the one that was written for them."""
+        path = self._folder / CONFTEST
+        return path if self._conftest and _holds(path, self._conftest) else None
+
     def take_back(self, name: str) -> None:
         """Remove a file that this object made, and with the last file also its conftest.py."""
         path = self.written.pop(name, None)
