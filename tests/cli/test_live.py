@@ -338,6 +338,23 @@ def test_an_interrupted_table_ends_cleanly(shell: Shell) -> None:
     assert seen.rfind(b"\x1b[?25h") > seen.rfind(b"\x1b[?25l")
 
 
+@pytest.mark.parametrize("width", [30, 45, 60, 80])
+def test_the_line_of_totals_leaves_out_what_does_not_fit(width: int) -> None:
+    """Whole parts, the last first: half a word says nothing."""
+    terminal = Console(width=width, height=24, file=io.StringIO())
+    live = LiveTable(Screen(Redactor()), RunState(), terminal)
+    live.on_event(make_event("run_started", seq=1, at=0.0, request={"text": "Say it"}, team={"name": "g"}))
+    made = plan(*(task(f"t{number}") for number in range(12)))
+    live.on_event(make_event("plan_approved", seq=2, at=1.0, plan=made, strategy="parallel"))
+    live.on_event(make_event("model_called", "t1", 1, seq=3, at=1.0, key="t1/1/model/1", role="worker", model="m"))
+    with terminal.capture() as capture:
+        terminal.print(live.render(4_000.0))
+    totals = capture.get().splitlines()[1]
+    assert "…" not in totals
+    assert totals.split(" · ")[0].strip() == "working"
+    assert ("cost" in totals) == (width == 80)
+
+
 def test_the_answer_is_shown_while_it_is_written() -> None:
     """Its last lines under the table, a new draft in place of the old one, no secret and no half of one."""
     out = io.StringIO()

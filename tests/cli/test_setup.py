@@ -103,6 +103,14 @@ def test_doctor_names_the_extras_that_are_not_installed(shell: Shell, monkeypatc
     [extras] = [each for each in shell("doctor", "--json").json["checks"] if each["name"] == "extras"]
     assert extras["state"] == "note"
     assert extras["detail"] == "not installed: data (SQL in tools), mcp (`mcp`)\npip install 'chargehand[data,mcp]'"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    [extras] = [each for each in shell("doctor", "--json").json["checks"] if each["name"] == "extras"]
+    assert extras["detail"].endswith("pip install 'chargehand[all]'")
+    missing = {"xllamacpp", "temporalio"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in missing else name)
+    [extras] = [each for each in shell("doctor", "--json").json["checks"] if each["name"] == "extras"]
+    assert extras["state"] == "ok"
+    assert "pip install" not in extras["detail"], "they are optional"
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert EXTRAS.keys() == declared.keys() - {"all", "dev", "temporal-dev"}
 

@@ -184,7 +184,9 @@ def test_tests_of_a_src_layout_run_on_a_fresh_checkout(tmp_path: Path) -> None:
     """A conftest.py beside them finds the code; plain `pytest tests` passes without installing anything."""
     root = project(tmp_path / "p", {"pyproject.toml": "", "src/calc/__init__.py": ADD})
     place = place_for(read_project(root), default_folder(root), ["calc"])
-    FileWriter(default_folder(root), place.taken, place.conftest).write(place.names["calc"], ADDED)
+    writer = FileWriter(default_folder(root), place.taken, place.conftest)
+    writer.write(place.names["calc"], ADDED)
+    assert writer.conftest == default_folder(root) / "conftest.py"
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
     ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ran.returncode == 0, ran.stdout
