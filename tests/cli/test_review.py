@@ -283,7 +283,7 @@ def test_the_report_says_how_many_reported_findings_are_different(shell: Shell, 
     reported = sum(len(outcome["findings"]) for outcome in report["outcomes"])
     different = len(report["findings"]) + len(report["data"]["left_out"])
     assert reported > different
-    assert any(f"{reported} findings, {different} of them different" in note for note in report["notes"])
+    assert any(f"{reported} findings, which are {different} problem" in note for note in report["notes"])
 
 
 def test_with_all_no_note_says_that_something_is_not_listed(shell: Shell) -> None:

@@ -36,7 +36,7 @@ def review() -> list[Outcome]:
             findings=[finding(LEAK, path="a.py", line=4), finding("No licence.", severity="info", path=None)],
             confidence=60,
         ),
-        failed("t3", "ann", "tool", "The tool broke."),
+        failed("t3", "ann", "tool", "The tool broke"),
         skipped("t4", "ann", ["t3"]),
     ]
 

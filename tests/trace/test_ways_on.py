@@ -47,7 +47,7 @@ def test_what_helps_depends_on_what_was_lacking(
 def test_the_state_of_the_page_has_what_helps_and_counts_a_plan_that_was_rejected() -> None:
     """As the command line: none of its tasks is done."""
     made = plan().to_json()
-    report = {"status": "failed", "plan": made, "outcomes": []}
+    report: dict[str, Any] = {"status": "failed", "plan": made, "outcomes": []}
     events = [
         make_event("run_started", seq=1, at=1.0, request={"text": "Say it"}, team={"name": "g"}),
         make_event("plan_drafted", seq=2, at=1.0, plan=made, source="planner"),

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from chargehand.errors import InvalidPlan, UsageError
 
@@ -68,12 +68,13 @@ def parse_json(data: bytes, path: str, what: str) -> Any:
 def parse_plan(data: bytes, path: str) -> Any:
     """The JSON data of a plan file, which may be misshapen; another document of chargehand is a UsageError."""
     given = parse_json(data, path, "a plan")
-    if isinstance(given, dict) and "replies" in given:
+    fields = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    if "replies" in fields:
         raise UsageError(f"{path} is a script, not a plan: a run takes its replies with --model scripted:{path}")
-    if isinstance(given, dict) and {"run", "outcomes", "plan"} <= given.keys():
-        how = f"chargehand show {given['run']} --plan --json > plan.json"
+    if {"run", "outcomes", "plan"} <= fields.keys():
+        how = f"chargehand show {fields['run']} --plan --json > plan.json"
         raise UsageError(f"{_name(path)} is the report of a run, not a plan. Write its plan with: {how}")
-    return given
+    return cast("Any", given)
 
 
 def words_of(given: str) -> str:
