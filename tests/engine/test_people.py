@@ -282,7 +282,7 @@ def test_ids_are_unique_in_a_run_and_stay_over_sessions() -> None:
 
 
 def test_a_persons_work_is_not_asked_for_twice_by_a_rerun() -> None:
-    """The same task gets the same answer; another question, and an approval, are asked anew."""
+    """The same task, or escalation, gets the same answer; another question, and an approval, are asked anew."""
     earlier = MemoryStore()
 
     async def person(asked: Question) -> Any:
@@ -292,7 +292,11 @@ def test_a_persons_work_is_not_asked_for_twice_by_a_rerun() -> None:
         async with inline(people, store, prior=prior) as local:
             return [await local.ask(key, asked) for key, asked in questions.items()]
 
-    both = {"t1/1/ask": asks(prompt="A"), "@plan/approve": asks("plan", prompt="P")}
+    both = {
+        "t1/1/ask": asks(prompt="A"),
+        "t2/ask": asks("escalation", prompt="E"),
+        "@plan/approve": asks("plan", prompt="P"),
+    }
     run_virtual(ask(both, person, earlier))
     prior = Prior("before", replay(stored(earlier)))
 
@@ -300,8 +304,9 @@ def test_a_persons_work_is_not_asked_for_twice_by_a_rerun() -> None:
         return "anew"
 
     again = MemoryStore()
-    assert run_virtual(ask(both, other, again, prior))[0] == ["said to A", "anew"]
-    assert [event.data["by"] for event in stored(again) if event.kind == "question_answered"] == ["before", "person"]
+    assert run_virtual(ask(both, other, again, prior))[0] == ["said to A", "said to E", "anew"]
+    answered = [event.data["by"] for event in stored(again) if event.kind == "question_answered"]
+    assert answered == ["before", "before", "person"]
     assert run_virtual(ask({"t1/1/ask": asks(prompt="B")}, other, MemoryStore(), prior))[0] == ["anew"]
 
 

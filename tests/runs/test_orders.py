@@ -1042,7 +1042,7 @@ def made_by(home: Path, run: str, says: ScriptedModel, **added: Any) -> tuple[li
 
 
 def test_a_resume_tries_nothing_if_it_does_not_add_what_the_tasks_lacked(tmp_path: Path) -> None:
-    """The report stays as it is. With what they lacked, the tasks run again."""
+    """The report stays as it is. With what they lacked, the tasks run again, and a rerun reuses that attempt."""
     tasks = plan(("t1",), ("t2", "t1"), ("t3",)).tasks
     long = tasks[1].model_copy(update={"instruction": "Write a letter about all of this: " + "word " * 9_000})
     made = Plan(goal="Letters", tasks=(tasks[0], long, tasks[2]))
@@ -1054,6 +1054,8 @@ def test_a_resume_tries_nothing_if_it_does_not_add_what_the_tasks_lacked(tmp_pat
         assert (calls_made, "--tokens" in said) == ([], True)
     calls_made, _ = made_by(tmp_path, report.run, model(), tokens=100_000)
     assert calls_made == ["t2/2/model/1", "@synthesis/1"]
+    again = run_virtual(door.rerun(report.run))[0]
+    assert (again.status, calls(tmp_path, again.run)) == ("complete", [])
 
 
 def test_a_run_under_way_gets_time_and_not_the_tasks_that_lacked_tokens(tmp_path: Path) -> None:

@@ -365,11 +365,21 @@ class LocalEngine:
             return await self._handlers[type(effect)].perform(site, effect, on_text)
 
     async def _reuse(self, prior: Prior, site: Site, effect: Effect) -> Result | None:
-        """The success under this key in the run that this one repeats, if it would have the same result now."""
-        earlier = prior.replay.committed.get(site.key)
-        if earlier is None or earlier.fingerprint != effect.fingerprint:
-            return None
-        handler = self._handlers[type(effect)]
-        result = handler.read(earlier.result)
-        renewed = await handler.renew(effect, result) if result.ok else None
-        return None if renewed is None else await self._effects.take_over(site, effect, renewed, prior.run)
+        """The success under this key in the run that this one repeats, if it would have the same result now.
+
+        A task that was reopened there may have succeeded at a later attempt, with the same call.
+        """
+        handler, committed = self._handlers[type(effect)], prior.replay.committed
+        for key in (site.key, *_keys_of_later_attempts(site, prior.replay)):
+            if (earlier := committed.get(key)) is not None and earlier.fingerprint == effect.fingerprint:
+                result = handler.read(earlier.result)
+                if result.ok and (renewed := await handler.renew(effect, result)) is not None:
+                    return await self._effects.take_over(site, effect, renewed, prior.run)
+        return None
+
+
+def _keys_of_later_attempts(site: Site, earlier: Replay) -> list[str]:
+    if site.task is None or site.attempt is None or not site.key.startswith(now := f"{site.task}/{site.attempt}/"):
+        return []
+    last = earlier.attempts.get(site.task, 0)
+    return [f"{site.task}/{number}/{site.key.removeprefix(now)}" for number in range(site.attempt + 1, last + 1)]

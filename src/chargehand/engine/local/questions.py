@@ -61,9 +61,13 @@ class Questions:
                 del self._asked[key]
 
     def borrow(self, key: str, question: Question, earlier: Replay) -> bool:
-        """Whether the run that this one repeats has a person's work on the same question; it is not asked twice."""
+        """Whether the run that this one repeats has a person's work on the same question; it is not asked twice.
+
+        An approval holds for one run.
+        """
         asked: dict[str, Any] = earlier.questions.get(key) or {}
-        same = question.kind == "task" and asked.get("prompt") == question.prompt and key in earlier.answers
+        is_work = question.kind in ("task", "escalation")
+        same = is_work and asked.get("prompt") == question.prompt and key in earlier.answers
         if not same or key in self:
             return False
         self.add(key, question)
