@@ -238,8 +238,10 @@ class LiveTable:
         ]
         if self._console.width >= WIDE:
             parts.append(several(view.usage.calls, "call"))
-        used, cost = f"{view.usage.tokens:,}", f"cost {money(view.usage.usd)}"
-        line = "  " + " · ".join(filter(None, [*parts, f"{used}{limit} tokens", f"{cost}{spent}"]))
+        used = f"{view.usage.tokens:,}"
+        # Before the first reply it is not known whether the model has a price.
+        cost = f"cost {money(view.usage.usd)}" if view.usage.calls or view.tasks else ""
+        line = "  " + " · ".join(filter(None, [*parts, f"{used}{limit} tokens", cost and f"{cost}{spent}"]))
         if not roomy or len(line) > self._console.width:
             # What is used is more important than the limits. A part that does not fit is left out, not cut.
             parts = [part for part in (*parts, f"{used} tokens", cost) if part]
