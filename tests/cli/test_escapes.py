@@ -306,6 +306,8 @@ def _(stage: Stage) -> Iterator[Arguments]:
     yield ["last", EVIL, EVIL]
     yield ["last", stage.question, f"@{EVIL}"]
     yield ["last", stage.question, EVIL]
+    yield ["last", stage.question, EVIL, "--resume", "--json"]
+    yield ["last", stage.question, EVIL, "--resume", "-o", "out/answer.md"]
 
 
 @calls("trace")

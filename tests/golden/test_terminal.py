@@ -110,7 +110,7 @@ def test_the_lines_under_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: pyte
             Gap(
                 task="mails",
                 reason="escalated: mail.log breaks off at 18:20:06, 21 minutes before the failure ended.",
-                impact="Not met: One figure that covers the whole evening. Done without it: impact.",
+                impact="Its criterion is not met: One figure. Only its partial result was used, by impact.",
             ),
         ),
         contradictions=(

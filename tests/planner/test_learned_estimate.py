@@ -70,7 +70,10 @@ def test_a_second_plan_is_estimated_by_the_first_run(shell: Shell) -> None:
     ran = shell("run", "x", "--model", model, "--json")
     used = ran.json["usage"]["input_tokens"] + ran.json["usage"]["output_tokens"]
     said = shell("plan", "x", "--model", model).err
-    assert f"from 1 earlier run of this team and model: {ran.json['usage']['calls']} calls, {used:,}" in said
+    assert (
+        f"from 1 earlier run of this team and model, planning included: {ran.json['usage']['calls']} calls, {used:,}"
+        in said
+    )
     assert f"The last run used {used:,} tokens" in said
 
 

@@ -101,8 +101,8 @@ No model has judged it.
 
 ## Missing
 
-- failed: The tool broke. Not met: It is done. Skipped because of it: t4. [t3]
-- skipped: Not started: it depends on t3. Not met: It is done. [t4]"""
+- failed: The tool broke. Its criterion is not met: It is done. Skipped because of it: t4. [t3]
+- skipped: Not started: it depends on t3. Its criterion is not met: It is done. [t4]"""
 
 
 def test_the_report_is_readable_and_whole() -> None:

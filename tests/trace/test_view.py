@@ -12,6 +12,8 @@ from chargehand.events import Event, read_body
 from chargehand.events.body import BODIES, fields_of
 from chargehand.events.kinds import KINDS
 from chargehand.trace import RunState, fold
+from chargehand.trace.event_words import phase_words
+from tests.events import make_event
 from tests.flows import Flow, task, tasks, works
 from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample
 
@@ -273,3 +275,30 @@ def test_counts_follow_the_tasks() -> None:
     events = many(10)
     assert fold(events).counts() == {"done": 10}
     assert fold(events[:12]).counts() == {"ready": 10}
+
+
+def test_a_resumed_run_works_before_it_writes_its_answer_again() -> None:
+    """The synthesis of the session before says nothing about this one."""
+    view = RunState()
+    made = {"tasks": [{"id": "t1", "worker": "w", "instruction": "Say it."}]}
+    started = {"request": {"text": "Say it"}, "team": {"name": "g"}}
+    view.apply(make_event("run_started", seq=1, at=1.0, **started))
+    view.apply(make_event("plan_approved", seq=2, at=1.0, plan=made, strategy="single", notes=[]))
+    view.apply(make_event("synthesis_started", seq=3, at=2.0))
+    assert phase_words(view) == "writing the answer"
+    view.apply(make_event("run_started", seq=4, at=9.0, **started, resumed=True, epoch=2))
+    assert phase_words(view) == "working"
+
+
+def test_the_clock_of_a_task_stands_still_while_its_call_waits_to_be_sent_again() -> None:
+    """It never runs backwards: the wait is not part of the time in the end either."""
+    view = RunState()
+    made = {"tasks": [{"id": "t1", "worker": "w", "instruction": "Say it."}]}
+    view.apply(make_event("run_started", seq=1, at=0.0, request={"text": "Say it"}, team={"name": "g"}))
+    view.apply(make_event("plan_approved", seq=2, at=0.0, plan=made, strategy="single", notes=[]))
+    view.apply(make_event("attempt_started", "t1", 1, seq=3, at=0.0, worker="w"))
+    view.apply(make_event("model_called", "t1", 1, seq=4, at=0.0, key="t1/1/model/1", role="worker", model="m"))
+    retry = {"key": "t1/1/model/1/retry/1", "decision": "transport_retry", "value": {"after_s": 2.0}}
+    view.apply(make_event("decision", "t1", 1, seq=5, at=1.0, **retry, reason="429"))
+    seen = [round(view.tasks["t1"].worked_seconds(now), 3) for now in (1.0, 2.0, 3.0, 4.0)]
+    assert seen == [1.0, 1.0, 1.0, 2.0]

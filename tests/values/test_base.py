@@ -25,6 +25,7 @@ from pydantic_core import to_json
 
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.field_schema import REQUIRED, After, Before
+from chargehand.values.outcome import Usage
 
 
 def _as_tuple(value: Any) -> Any:
@@ -180,6 +181,7 @@ def test_values_are_compared_by_their_fields() -> None:
     assert Checked() != Part(name="b")
     assert repr(Part(name="b")) == "Part(name='b', size='small')"
     assert str(Part(name="b")) == repr(Part(name="b"))
+    assert "seconds=0.3," in repr(Usage(seconds=0.1 + 0.2))
 
 
 def test_the_signature_of_a_value_lists_its_fields() -> None:

@@ -129,7 +129,7 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
     named = [p.key_env for p in settings.providers.values() if p.key_env and os.environ.get(p.key_env, "").strip()]
     yield DoctorCheck("keys", "ok" if named else "note", ", ".join(named) or "none set")
     try:
-        chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
+        chosen = _used_models(settings)
         models = Models(settings.providers, os.environ)
         for name in chosen:
             if name != OF_TEAM:  # the script comes with the team of a run
@@ -138,6 +138,14 @@ def _models(settings: Settings) -> Iterator[DoctorCheck]:
         yield DoctorCheck("models", "problem", error.with_command)
         return
     yield DoctorCheck("models", "ok", ", ".join(chosen))
+
+
+def _used_models(settings: Settings) -> list[str]:
+    """The models of all roles and tiers, each once, as `models` lists them."""
+    from chargehand.settings.settings_file import ROLES, TIERS
+
+    of_roles = [settings.model_for(role).model for role in ROLES]
+    return list(dict.fromkeys([*of_roles, *(settings.model_for("worker", tier).model for tier in TIERS)]))
 
 
 def _extras() -> DoctorCheck:
@@ -201,7 +209,7 @@ def _reach(settings: Settings) -> Iterator[DoctorCheck]:
     from chargehand.errors import ChargehandError
 
     try:
-        chosen = dict.fromkeys(settings.model_for(role).model for role in ("planner", "worker", "synthesizer"))
+        chosen = _used_models(settings)
     except ChargehandError:
         return
     names = {model.partition(":")[0] for model in chosen}

@@ -240,7 +240,7 @@ class LiveTable:
             parts.append(several(view.usage.calls, "call"))
         used = f"{view.usage.tokens:,}"
         # Before the first reply it is not known whether the model has a price.
-        cost = f"cost {money(view.usage.usd)}" if view.usage.calls or view.tasks else ""
+        cost = f"cost {money(view.usage.usd)}" if view.usage.calls or view.ended else ""
         line = "  " + " · ".join(filter(None, [*parts, f"{used}{limit} tokens", cost and f"{cost}{spent}"]))
         if not roomy or len(line) > self._console.width:
             # What is used is more important than the limits. A part that does not fit is left out, not cut.
@@ -363,7 +363,7 @@ def _branch(id: str) -> str:
 
 
 def _time(task: TaskState, now: float) -> str:
-    if task.started is None:
+    if task.started is None or task.status == "waiting":
         return ""
     return "reused" if task.reused and task.ended is not None else _seconds(task.worked_seconds(now))
 

@@ -224,7 +224,7 @@ def _rest(report: dict[str, Any], open_tasks: OpenTasks | None) -> list[tuple[st
     if used <= 0:
         return []
     time = duration(took) if took >= LEAST_TIME_S else ""
-    return [("rest", "", "", "", time, f"{used:,}", "plan, checks, answer and earlier attempts")]
+    return [("rest", "", "", "", time, f"{used:,}", "plan, checks, answer and so on")]
 
 
 def describe_time(outcome: dict[str, Any]) -> str:

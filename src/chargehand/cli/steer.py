@@ -102,5 +102,14 @@ def _next_command(sent: SentOrder) -> str:
             return f" To resume it: chargehand resume {sent.run}"
         case None:
             return f" To see whether it was taken: chargehand show {sent.run}{task}"
+        case _ if sent.task is not None and _asks(sent.run, sent.task):
+            return f" With: chargehand answer {sent.run} {sent.task} TEXT"
         case _:
             return f" See: chargehand show {sent.run}"
+
+
+def _asks(run: str, task: str) -> bool:
+    """Whether a question of the task is open. It has the name of the task."""
+    from chargehand.cli.make_supervisor import supervisor_of_records
+
+    return any(question.id == task for question in supervisor_of_records().questions(run))

@@ -115,7 +115,7 @@ def estimate_by_plan(
 
 
 def _source(past: Sequence[PastRun]) -> str:
-    return f" from {several(len(past), 'earlier run')} of this team and model" if past else ""
+    return f" from {several(len(past), 'earlier run')} of this team and model, planning included" if past else ""
 
 
 def _figures(learned: Learned, people: str) -> str:

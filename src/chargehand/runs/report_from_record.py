@@ -79,7 +79,11 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
     # Tasks that a continuing run still has to do are not gaps.
     if plan is not None and now not in _UNDER_WAY:
         gaps = tuple(
-            Gap(task=task.id, reason="not ended when the run stopped", impact=f"Not met: {task.success_criterion}")
+            Gap(
+                task=task.id,
+                reason="not ended when the run stopped",
+                impact=f"Its criterion is not met: {task.success_criterion}",
+            )
             for task in plan.tasks
             if task.id not in state.ended
         )

@@ -67,6 +67,8 @@ class CallView:
     # Duration in seconds, without waits for budget, for a slot and between transport retries.
     seconds: float = 0.0
     waiting_s: float = 0.0
+    # While it is in flight: from when until when it waits to be sent again.
+    waits: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     error: str | None = None
     # More than 1: the same bytes were sent again after a crash or a transport error.
     sends: int = 1
@@ -184,7 +186,8 @@ def _seconds_of(calls: Iterable[CallView], now: float | None) -> float:
     passed, until = 0.0, 0.0
     for call in calls:
         end = call.ended if call.ended is not None else call.started if now is None else max(now, call.started)
-        begin = call.started if call.ended is None else end - call.seconds
+        waited = sum(max(min(end, until_then) - since, 0.0) for since, until_then in call.waits)
+        begin = min(call.started + waited, end) if call.ended is None else end - call.seconds
         passed += max(end - max(begin, until), 0.0)  # of calls at the same time, each moment counts once
         until = max(until, end)
     return passed

@@ -321,7 +321,7 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
         view.sessions[-1] = session
     # A paused run is paused until a person continues it, whichever session has it.
     view.status = "paused" if view.is_paused else "running"
-    view.ended, view.report, view.waiting = None, None, None
+    view.ended, view.report, view.waiting, view.synthesis_started = None, None, None, None
     # The synthesis of this session finds them again.
     view.gaps, view.contradictions = [], []
     view.request = text_in(started.request, "text") or view.request
@@ -402,7 +402,7 @@ def _start_attempt(view: RunState, event: Event, started: AttemptStarted) -> Non
 def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, call: CallView) -> None:
     if (known := view.by_key.get(call.key)) is not None:
         known.ended, known.ok, known.error, known.sends = None, None, None, max(called.send, known.sends + 1)
-        known.started, known.seconds = event.at, 0.0
+        known.started, known.seconds, known.waits = event.at, 0.0, []
         view.in_flight.setdefault(_whole(known.task), {})[call.key] = known
         return
     call.sends = max(called.send, 1)
@@ -515,6 +515,9 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
             began = next((each.at for each in reversed(view.decisions) if each.decision == "wait"), event.at)
             view.idle.append((began, event.at))
             view.status, view.waiting = "running", None
+        case "transport_retry":
+            if (call := view.by_key.get(decided.key.rpartition("/retry/")[0])) is not None and call.ended is None:
+                call.waits.append((event.at, event.at + (number_in(value, "after_s") or 0.0)))
         case "reopen":
             for task in (view.tasks[id] for id in texts_in(value, "tasks") if id in view.tasks):
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None

@@ -122,13 +122,18 @@ class Value:
         return zip(self.model_fields, self._contents(), strict=True)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={content!r}' for name, content in self)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={_shorten_float(content)!r}' for name, content in self)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.__dict__, self.model_fields_set)
 
     def _contents(self) -> list[Any]:
         return [self.__dict__[name] for name in self.model_fields]
+
+
+def _shorten_float(content: object) -> object:
+    """Seconds and dollars without the digits that only arithmetic in binary makes."""
+    return round(content, 6) if isinstance(content, float) else content
 
 
 def shorten(text: str, most: int = 60) -> str:

@@ -220,7 +220,8 @@ function workSection(timeline, graph) {
     const kinds = [
       ["waiting", "waiting", tasks.some((task) => (task.ready !== null && (task.started ?? Infinity) - task.ready > state.elapsed_s / 100) || task.calls.some(([, , , , , waited]) => waited > state.elapsed_s / 100))],
       ["attempt", "attempt", tasks.some((task) => task.attempts.length)],
-      ["failed", "attempt that failed", tasks.some((task) => task.attempts.some(([, , , status]) => status === "failed" || status === "escalated"))],
+      ["failed", "attempt that failed", tasks.some((task) => task.attempts.some(([, , , status]) => status === "failed"))],
+      ["escalated", "attempt that escalated", tasks.some((task) => task.attempts.some(([, , , status]) => status === "escalated"))],
       ["model", "model call", state.usage.calls > 0 || tasks.some((task) => task.calls.some(([kind]) => kind === "model"))],
       ["tool", "tool call", state.usage.tools > 0],
       ["critical", "longest chain of calls", state.graph?.critical.length > 1],
