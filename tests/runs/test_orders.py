@@ -1058,6 +1058,61 @@ def test_a_resume_tries_nothing_if_it_does_not_add_what_the_tasks_lacked(tmp_pat
     assert (again.status, calls(tmp_path, again.run)) == ("complete", [])
 
 
+def test_a_limit_that_leaves_room_for_no_call_loses_no_result(tmp_path: Path) -> None:
+    """Neither a top-up that is too small nor a restart reopens anything: each call would be denied."""
+    tasks = plan(("t1",), ("t2", "t1"), ("t3",)).tasks
+    long = tasks[1].model_copy(update={"instruction": "Write a letter about all of this: " + "word " * 9_000})
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    made = Plan(goal="Letters", tasks=(tasks[0], long, tasks[2]))
+    report = run_virtual(door.run("Write", plan=made, tokens=9_000))[0]
+    calls_made, said = made_by(tmp_path, report.run, model(), tokens=1)
+    assert (calls_made, "--tokens" in said) == ([], True)
+    run_virtual(door.steer(report.run, "t1", restart=True))
+    calls_made, said = made_by(tmp_path, report.run, model())
+    assert (calls_made, "--tokens" in said) == ([], True)
+    calls_made, _ = made_by(tmp_path, report.run, model(), tokens=100_000)
+    assert calls_made[0] == "t1/2/model/1", "the order still waited"
+
+
+def test_a_retry_without_time_for_workers_tries_nothing(tmp_path: Path) -> None:
+    """The failed task would be stopped at once, and its error would be lost."""
+    broken = {"when": {"task": "t2"}, "reply": {"error": {"status": 400}}}
+    says = ScriptedModel([broken, ANSWER, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 9_000}])
+    door = Supervisor(TEAM, model=says, home=tmp_path)
+    report = run_virtual(door.run("Write", plan=plan(("t1",), ("t2",)), deadline=10))[0]
+    assert [each.error.kind for each in report.outcomes if each.error] == ["deadline", "bad_request"]
+    calls_made, said = made_by(tmp_path, report.run, says, retry_failed=True)
+    assert (calls_made, "--deadline" in said) == ([], True)
+    noted = run_virtual(Supervisor(TEAM, model=says, home=tmp_path).resume(report.run, retry_failed=True))[0]
+    assert any("--deadline" in note for note in noted.notes), "in Python a note says it"
+
+
+def test_a_worker_that_was_taken_out_is_tried_again_with_its_tasks(tmp_path: Path) -> None:
+    """A person tries again because something changed."""
+    team = Team(workers=[Worker("w", "Does it")])
+    many = Plan(goal="All", tasks=tuple(each.model_copy(update={"worker": "w"}) for each in plan(*_FOUR).tasks))
+    broken = ScriptedModel([{"when": {"role": "worker"}, "reply": {"error": {"status": 400}}}, ANSWER])
+    report = run_virtual(Supervisor(team, model=broken, home=tmp_path).run("Write", plan=many))[0]
+    assert {each.status for each in report.outcomes} == {"failed"}
+    works = ScriptedModel([{"when": {"role": "worker"}, "reply": DONE}, ANSWER])
+    again = run_virtual(Supervisor(team, model=works, home=tmp_path).resume(report.run, retry_failed=True))[0]
+    assert {each.status for each in again.outcomes} == {"done"}
+
+
+_FOUR = (("t1",), ("t2",), ("t3",), ("t4",))
+
+
+def test_a_plan_that_was_never_valid_is_not_asked_for_again_from_the_record(tmp_path: Path) -> None:
+    """The same replies would make the same problems: the sentence says to start another run."""
+    says = ScriptedModel([{"when": {"role": "planner"}, "reply": {"json": {"goal": "x", "tasks": []}}}])
+    report = run_virtual(Supervisor(TEAM, model=says, home=tmp_path).run("Write"))[0]
+    assert report.status == "failed"
+    events = list(Home(tmp_path).events(report.run))
+    calls_made, said = made_by(tmp_path, report.run, says, retry_failed=True)
+    assert (calls_made, "another run" in said) == ([], True)
+    assert list(Home(tmp_path).events(report.run)) == events
+
+
 def test_a_run_under_way_gets_time_and_not_the_tasks_that_lacked_tokens(tmp_path: Path) -> None:
     """Only what the raised limit had ended runs again."""
     tasks = plan(("t1",), ("t2",), ("t3",)).tasks

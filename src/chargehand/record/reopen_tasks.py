@@ -99,7 +99,9 @@ def _reopen_supervisor(state: RecordedState, scope: str) -> None:
     extending = f"{own}extend/"
     planning = tuple(f"{own}{each}" for each in _PLANNING)
     for key, value in list(state.decisions.items()):
-        if key.startswith(own) and (key.endswith("/deadline") or value is False):
+        is_worker_out = key.startswith(f"{own}worker/") and key.endswith("/out")
+        if key.startswith(own) and (key.endswith("/deadline") or value is False or is_worker_out):
+            # What failed is tried again because something changed: also a worker that was taken out.
             del state.decisions[key]
         elif key.startswith(extending) and key.endswith("/gaps"):
             # Tasks that were added for a draft exist before the answer that is written now.

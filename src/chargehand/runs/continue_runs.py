@@ -147,13 +147,13 @@ class RunLife(RecordedRuns):
         check_asked(run, state.start, output_type)
         check_limits(state, added)
         if stays_ended(state, added, self.home.orders(run)):
-            return with_typed_data(report_ended(state, added, self.say), output_type)
+            return with_typed_data(report_ended(state, added, self.home.orders(run), self.say), output_type)
         if self.home.owner(run) is None:
             check_begun(run, state)
         async with (record or partial(open_record, partial(self.home.open, run)))() as journal:
             state = replay(journal.events(), run)
             if stays_ended(state, added, self.home.orders(run)):
-                return with_typed_data(report_ended(state, added, self.say), output_type)
+                return with_typed_data(report_ended(state, added, self.home.orders(run), self.say), output_type)
             made = self._given if isinstance(self._given, Team) else None
             with reading(f"of run {run}"):
                 job = job_of(run, state, added, self.home, self.trust, self.settings, made)

@@ -89,7 +89,7 @@ def _unknown_task(run: str, task: str, plan: Plan) -> str:
     ids = [each.id for each in plan.tasks]
     if not ids:
         why = f"{run} has no plan that is approved, so there is no task {task} to begin at"
-        return f"{why}. Approve its plan first, or fork it with another model or plan."
+        return f"{why}. Fork it with another model or plan, or approve its plan if it waits for that."
     if (root := root_task(task)) in ids:
         return f"{task} is within the task {root}, and a fork begins with a whole task: begin at {root}."
     more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""

@@ -13,15 +13,19 @@ from chargehand.engine.judge_orders import missing_limits
 from chargehand.errors import InvalidTeam, LimitName, RunNotFound, UsageError
 from chargehand.events.body import Data
 from chargehand.models import MADE_IN_PYTHON
+from chargehand.record.mailbox import UnreadableOrder
 from chargehand.record.replay import Replay
 from chargehand.record.storage_errors import damage_error
 from chargehand.record.trusted_folders import TrustRegistry
 from chargehand.runs.make_steps import RunJob
 from chargehand.runs.report_from_record import final_report
 from chargehand.settings import OF_TEAM, Settings, check_endpoints
+from chargehand.steps.run_steps import workers_stop_at
 from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
+from chargehand.trace.number_text import money
+from chargehand.trace.ways_on import read_need
 from chargehand.values.key import PLAN_QUESTION, TaskPath
 from chargehand.values.outcome import Fault, Outcome
 from chargehand.values.report import Report
@@ -122,12 +126,44 @@ def unused_team(job: RunJob, team: Team | str | None) -> list[str]:
 
 
 def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:
-    """Whether a run has ended and is not continued: nothing is added or it lacks nothing, and no order waits."""
-    if state.status not in FINISHED or state.report is None or state.restarts:
+    """Whether a run has ended and is not continued: nothing could succeed with what is added, and no order waits."""
+    if state.status not in FINISHED or state.report is None:
         return False
     if state.approved is None and PLAN_QUESTION in state.answers:
         return True  # a person rejected its plan
-    return not (added.reopens and _can_succeed(state, added)) and not orders.pending()
+    if _reached_limit(state, added, orders) is not None:
+        return True
+    return not (state.restarts or orders.pending() or (added.reopens and _can_succeed(state, added)))
+
+
+class _Reached(NamedTuple):
+    """A limit that leaves nothing to try, and what is left of it."""
+
+    limit: LimitName
+    left: str
+
+
+def _reached_limit(state: Replay, added: Added, orders: Mailbox) -> _Reached | None:
+    """The limit because of which every call would be refused, even with what is added: results would only get lost."""
+    if any(not isinstance(each, UnreadableOrder) and each.order == "top_up" for each in orders.pending()):
+        return None
+    request = top_up(state, added)
+    stop = workers_stop_at(request)
+    if stop is not None and state.owned_s >= stop:
+        return _Reached("deadline", "no time left for its workers")
+    faults = [outcome.error for _, outcome in _tasks_without_result(state) if outcome.error is not None]
+    needs: dict[LimitName, list[float]] = {"tokens": [], "usd": []}
+    for fault in (*faults, *_faults_of_supervisor(state)):
+        if (limit := fault.lacked_limit) in needs and (need := read_need(fault.message)) is not None:
+            needs[limit].append(need)
+    budget, spent = request.budget, state.spending
+    if needs["tokens"] and budget.tokens is not None and budget.tokens - spent.tokens < min(needs["tokens"]):
+        left = max(budget.tokens - spent.tokens, 0)
+        return _Reached("tokens", f"{left:,} tokens left, where a call needs about {min(needs['tokens']):,.0f}")
+    if needs["usd"] and budget.usd is not None and budget.usd - spent.usd < min(needs["usd"]):
+        left = money(max(budget.usd - spent.usd, 0.0))
+        return _Reached("usd", f"{left} left, where a call needs about {money(min(needs['usd']))}")
+    return None
 
 
 def _can_succeed(state: Replay, added: Added) -> bool:
@@ -135,11 +171,19 @@ def _can_succeed(state: Replay, added: Added) -> bool:
 
     Without anything that failed, an answer with gaps is written again.
     """
+    if _has_no_valid_plan(state):
+        return False
     own = _faults_of_supervisor(state)
     if reopened_tasks(state, added) or any(added.helps(fault) for fault in own):
         return True
     failed = own or any(True for _ in _tasks_without_result(state))
     return added.retry_failed and state.status != "complete" and not failed
+
+
+def _has_no_valid_plan(state: Replay) -> bool:
+    """Whether the planner's answers, which are on the record and stay the same, made no valid plan."""
+    error: Data = (state.report or {}).get("error") or {}
+    return state.approved is None and error.get("kind") == "contract"
 
 
 def _faults_of_supervisor(state: Replay) -> list[Fault]:
@@ -150,15 +194,27 @@ def _faults_of_supervisor(state: Replay) -> list[Fault]:
     return [*faults, *([Fault(kind="deadline", message="")] if late else [])]
 
 
-def report_ended(state: Replay, added: Added, say: Callable[[str], None] | None) -> Report:
-    """The final report of a run that is not continued, because it has ended; `say` gets a sentence that says so."""
+def report_ended(state: Replay, added: Added, orders: Mailbox, say: Callable[[str], None] | None) -> Report:
+    """The final report of a run that is not continued, because it has ended.
+
+    `say` gets a sentence that says so; without it, the sentence is a note if something was to be tried.
+    """
+    report, said = final_report(state), _describe_ended(state, added, orders)
     if say is not None:
-        say(_describe_ended(state, added))
-    return final_report(state)
+        say(said)
+    elif added.reopens or orders.pending():
+        report = report.model_copy(update={"notes": (*report.notes, said)})
+    return report
 
 
-def _describe_ended(state: Replay, added: Added) -> str:
+def _describe_ended(state: Replay, added: Added, orders: Mailbox) -> str:
     """A sentence that says that nothing was tried and, where something lacks, what would help."""
+    ended = f"Nothing was tried: {state.run} has already ended ({state.status})"
+    wanted = added.reopens or bool(orders.pending()) or bool(state.restarts)
+    if wanted and (reached := _reached_limit(state, added, orders)) is not None:
+        return f"{ended} and has {reached.left}: add more with --{reached.limit}."
+    if added.reopens and _has_no_valid_plan(state):
+        return f"{ended}, and the planner's answers, which are on the record, made no valid plan: start another run."
     lacks: dict[LimitName, list[str]] = {}
     stopped: list[str] = []
     for path, outcome in _tasks_without_result(state) if added.reopens else ():
@@ -174,7 +230,6 @@ def _describe_ended(state: Replay, added: Added) -> str:
     if stopped:
         again = f"chargehand steer {state.run} {stopped[0]} --restart"
         reasons.append(f"a person stopped {_join(stopped)}, and only a restart takes that back: {again}")
-    ended = f"Nothing was tried: {state.run} has already ended ({state.status})"
     return f"{ended}; {'; '.join(reasons)}" if reasons else f"{ended}."
 
 

@@ -116,7 +116,7 @@ class RunSteps:
         if self.factory is not None and plan.workers:
             self.team = self.team.with_workers(plan.workers)
             self.roster = {**self.roster, **self.factory.make_agents(plan.workers)}
-        terms = RunTerms(self.request, _workers_stop_at(self.request), self.team.recovery.evidence)
+        terms = RunTerms(self.request, workers_stop_at(self.request), self.team.recovery.evidence)
         workers = {name: worker.bind(terms) for name, worker in self.roster.items()}
         help = make_help(self.request, self.team, self.engine, self.role_models, planned_here=planned)
         self._tasks = TaskSteps(self.engine, workers, help, tasks, _ids=frozenset(tasks) if ids is None else ids)
@@ -193,7 +193,7 @@ class RunSteps:
         may_extend = agreed.planned and not request.approve and "planner" in self.role_models
         return PlanHead(
             ceiling=agreed.ceiling,
-            stop_at=_workers_stop_at(request),
+            stop_at=workers_stop_at(request),
             workers={
                 name: WorkerHead(tier=worker.tier, waits_for_person=worker.waits_for_person)
                 for name, worker in workers.items()
@@ -234,7 +234,8 @@ def load_in_thread() -> None:
         threading.Thread(target=lambda: [import_module(module) for module in missing], name="load modules").start()
 
 
-def _workers_stop_at(request: Request) -> float | None:
+def workers_stop_at(request: Request) -> float | None:
+    """When workers stop, in seconds of the run's clock; None without a deadline."""
     if request.deadline_s is None:
         return None
     return request.deadline_s - min(SYNTHESIS_SHARE * request.deadline_s, LONGEST_SYNTHESIS_S)

@@ -52,7 +52,7 @@ def _reason_to_retry(outcome: Data) -> str:
 
 def _what_lacked(report: Data, faults: Sequence[Data]) -> dict[str, float]:
     said = [(text_in(fault, "kind"), text_in(fault, "message")) for fault in faults]
-    lacked = [(lacked_limit(kind, message), _need(message)) for kind, message in said]
+    lacked = [(lacked_limit(kind, message), read_need(message)) for kind, message in said]
     dollars = [need for limit, need in lacked if limit == "usd" and need]
     counts = [need for limit, need in lacked if limit == "tokens" and need]
     outcomes = parts_in(report, "outcomes")
@@ -70,7 +70,7 @@ def _what_lacked(report: Data, faults: Sequence[Data]) -> dict[str, float]:
     return found
 
 
-def _need(message: str) -> float | None:
+def read_need(message: str) -> float | None:
     """What a call that a budget denied would have needed."""
     found = _NEEDS.search(message)
     return None if found is None else float(found[1].replace(",", ""))

@@ -87,7 +87,7 @@ async def resume_run(
     state = runs.state(run)
     check_limits(state, added)
     if stays_ended(state, added, BlobMailbox(store, run, RUN)):
-        return report_ended(state, added, say)
+        return report_ended(state, added, BlobMailbox(store, run, RUN), say)
     client = await connect(settings)
     if not await is_running(settings, run):
         tasks = len((state.plan or {}).get("tasks", ()))
