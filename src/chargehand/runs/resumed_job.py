@@ -25,7 +25,7 @@ from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
 from chargehand.trace.number_text import money
-from chargehand.trace.ways_on import read_need
+from chargehand.trace.ways_on import read_kept, read_need
 from chargehand.values.key import PLAN_QUESTION, TaskPath
 from chargehand.values.outcome import Fault, Outcome
 from chargehand.values.report import Report
@@ -152,17 +152,17 @@ def _reached_limit(state: Replay, added: Added, orders: Mailbox) -> _Reached | N
     if stop is not None and state.owned_s >= stop:
         return _Reached("deadline", "no time left for its workers")
     faults = [outcome.error for _, outcome in _tasks_without_result(state) if outcome.error is not None]
-    needs: dict[LimitName, list[float]] = {"tokens": [], "usd": []}
-    for fault in (*faults, *_faults_of_supervisor(state)):
-        if (limit := fault.lacked_limit) in needs and (need := read_need(fault.message)) is not None:
-            needs[limit].append(need)
     budget, spent = request.budget, state.spending
-    if needs["tokens"] and budget.tokens is not None and budget.tokens - spent.tokens < min(needs["tokens"]):
-        left = max(budget.tokens - spent.tokens, 0)
-        return _Reached("tokens", f"{left:,} tokens left, where a call needs about {min(needs['tokens']):,.0f}")
-    if needs["usd"] and budget.usd is not None and budget.usd - spent.usd < min(needs["usd"]):
-        left = money(max(budget.usd - spent.usd, 0.0))
-        return _Reached("usd", f"{left} left, where a call needs about {money(min(needs['usd']))}")
+    limits: list[tuple[LimitName, float | None, float]]
+    limits = [("tokens", budget.tokens, spent.tokens), ("usd", budget.usd, spent.usd)]
+    for limit, whole, used in limits:
+        denied = [fault.message for fault in faults if fault.lacked_limit == limit]
+        needs = [need for message in denied if (need := read_need(message)) is not None]
+        # The same is kept for the answer again.
+        left = max((whole or 0.0) - used - max(map(read_kept, denied), default=0.0), 0.0)
+        if whole is not None and needs and left < min(needs):
+            show = "{:,.0f} tokens".format if limit == "tokens" else money
+            return _Reached(limit, f"{show(left)} left for its tasks, where a call needs about {show(min(needs))}")
     return None
 
 

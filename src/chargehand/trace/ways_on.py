@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -72,10 +73,19 @@ def _what_lacked(report: Data, faults: Sequence[Data]) -> dict[str, float]:
 
 def read_need(message: str) -> float | None:
     """What a call that a budget denied would have needed."""
-    found = _NEEDS.search(message)
+    return _read_number(_NEEDS.search(message))
+
+
+def read_kept(message: str) -> float:
+    """What of the budget was kept for the answer when a call was denied."""
+    return _read_number(_KEPT.search(message)) or 0.0
+
+
+def _read_number(found: re.Match[str] | None) -> float | None:
     return None if found is None else float(found[1].replace(",", ""))
 
 
+_KEPT = lazy_regex(r"([\d,]{0,20}\d(?:\.\d+)?) kept for the answer")
 _NEEDS = lazy_regex(r"needs about ([\d,]{0,20}\d(?:\.\d+)?)")
 # How many tasks a plan is assumed to have that was not made, and the least time to add, in seconds.
 FEW_TASKS = 5
