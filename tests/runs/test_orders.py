@@ -1084,7 +1084,7 @@ def test_a_retry_without_time_for_workers_tries_nothing(tmp_path: Path) -> None:
     calls_made, said = made_by(tmp_path, report.run, says, retry_failed=True)
     assert (calls_made, "--deadline" in said) == ([], True)
     noted = run_virtual(Supervisor(TEAM, model=says, home=tmp_path).resume(report.run, retry_failed=True))[0]
-    assert any("--deadline" in note for note in noted.notes), "in Python a note says it"
+    assert any("deadline=" in note for note in noted.notes), "in Python a note says it, in words of Python"
 
 
 def test_a_worker_that_was_taken_out_is_tried_again_with_its_tasks(tmp_path: Path) -> None:

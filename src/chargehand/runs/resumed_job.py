@@ -199,20 +199,32 @@ def report_ended(state: Replay, added: Added, orders: Mailbox, say: Callable[[st
 
     `say` gets a sentence that says so; without it, the sentence is a note if something was to be tried.
     """
-    report, said = final_report(state), _describe_ended(state, added, orders)
+    report = final_report(state)
     if say is not None:
-        say(said)
+        say(_describe_ended(state, added, orders, _AT_TERMINAL))
     elif added.reopens or orders.pending():
-        report = report.model_copy(update={"notes": (*report.notes, said)})
+        note = _describe_ended(state, added, orders, _IN_PYTHON)
+        report = report.model_copy(update={"notes": (*report.notes, note)})
     return report
 
 
-def _describe_ended(state: Replay, added: Added, orders: Mailbox) -> str:
+class _Words(NamedTuple):
+    """How a caller names a limit that is added, and the restart of a task."""
+
+    limit: str
+    restart: str
+
+
+_AT_TERMINAL = _Words("--{}", "chargehand steer {} {} --restart")
+_IN_PYTHON = _Words("{}=", "supervisor.steer('{}', '{}', restart=True)")
+
+
+def _describe_ended(state: Replay, added: Added, orders: Mailbox, words: _Words) -> str:
     """A sentence that says that nothing was tried and, where something lacks, what would help."""
     ended = f"Nothing was tried: {state.run} has already ended ({state.status})"
     wanted = added.reopens or bool(orders.pending()) or bool(state.restarts)
     if wanted and (reached := _reached_limit(state, added, orders)) is not None:
-        return f"{ended} and has {reached.left}: add more with --{reached.limit}."
+        return f"{ended} and has {reached.left}: add more with {words.limit.format(reached.limit)}."
     if added.reopens and _has_no_valid_plan(state):
         return f"{ended}, and the planner's answers, which are on the record, made no valid plan: start another run."
     lacks: dict[LimitName, list[str]] = {}
@@ -226,9 +238,11 @@ def _describe_ended(state: Replay, added: Added, orders: Mailbox) -> str:
     for fault in _faults_of_supervisor(state) if added.reopens and not lacks else ():
         if (limit := fault.lacked_limit) is not None:
             lacks[limit] = ["the answer"]
-    reasons = [f"add {_NOUNS[limit]} for {_join(tasks)} with --{limit}" for limit, tasks in lacks.items()]
+    reasons = [
+        f"add {_NOUNS[limit]} for {_join(tasks)} with {words.limit.format(limit)}" for limit, tasks in lacks.items()
+    ]
     if stopped:
-        again = f"chargehand steer {state.run} {stopped[0]} --restart"
+        again = words.restart.format(state.run, stopped[0])
         reasons.append(f"a person stopped {_join(stopped)}, and only a restart takes that back: {again}")
     return f"{ended}; {'; '.join(reasons)}" if reasons else f"{ended}."
 

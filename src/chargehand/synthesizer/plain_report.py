@@ -166,17 +166,14 @@ def gaps(plan: Plan, outcomes: Mapping[str, Outcome], filled: Collection[str] = 
         went_on = [id for id in dependents.get(task.id, ()) if outcomes[id].ok]
         impact = [f"Its criterion is not met: {task.success_criterion.strip().rstrip('.')}."]
         if held_up:
-            impact.append(f"Skipped because of it: {_names(held_up)}.")
+            impact.append(f"Skipped because of it: {', '.join(held_up)}.")
         if outcome.partial:
-            impact.append(f"Only its partial result was used{f', by {_names(went_on)}' if went_on else ''}.")
+            users = f", by {', '.join(went_on)}" if went_on else ""
+            impact.append(f"Only its partial result was used{users}.")
         elif went_on:
-            impact.append(f"Done without it: {_names(went_on)}.")
+            impact.append(f"Done without it: {', '.join(went_on)}.")
         found.append(Gap(task=task.id, reason=f"{outcome.status}: {_reason(outcome)}", impact=" ".join(impact)))
     return tuple(found)
-
-
-def _names(tasks: Sequence[str]) -> str:
-    return ", ".join(tasks)
 
 
 def _reason(outcome: Outcome) -> str:
