@@ -236,13 +236,13 @@ def test_an_unreachable_provider_is_exit_code_1(desk: Desk, given: bool) -> None
 
 @pytest.mark.parametrize("given", [False, True])
 def test_a_reply_that_is_not_json_is_exit_code_1(desk: Desk, given: bool) -> None:
-    """What was said is quoted, and that the base URL should be looked at."""
+    """What was said is quoted, and that the address should be looked at."""
     desk.server.handler = lambda _: Answer(raw=b"hello, this is a printer")
     more = ("--plan", desk.write("plan.json", plan(task("t1")))) if given else ("Say it",)
     got = desk("run", *more, *MODEL)
     assert (got.code, got.out) == (1, "")
     assert "hello, this is a printer" in got.complaint
-    assert "base URL" in got.complaint
+    assert "this address" in got.complaint
     # A task is tried at a higher tier, rewritten and tried again; a plan is asked for once.
     assert len(desk.server.requests) == (4 if given else 1)
 

@@ -188,7 +188,7 @@ def test_reassign_takes_the_fallback_first() -> None:
 @pytest.mark.parametrize("number", [1, 40])
 def test_a_server_that_answers_pages_ends_a_run_soon(number: int) -> None:
     """All attempts of all tasks, without a deadline: nothing waits long for a provider that never answered."""
-    page = ModelError("contract", "PAGE; check that the base URL is a model server's", transient=True)
+    page = ModelError("contract", "PAGE; check that this address is a model server's", transient=True)
     flow = Flow(lambda call, who: page, tasks(*(task(f"t{n}") for n in range(number))))
     report = flow.run()
     assert (report.status, len(report.gaps)) == ("failed", number)

@@ -135,7 +135,7 @@ def test_a_success_that_is_no_reply_is_a_contract_fault(
     """Pages, nothing, other JSON and cut JSON are one clear error; pages and nothing are worth a retry."""
     found = fault(Answer(raw=body, headers={"Content-Type": "application/json"}), a_call(model), on_text)
     assert (found.kind, found.transient) == ("contract", transient)
-    assert "base URL" in str(found)
+    assert "this address" in str(found)
 
 
 @pytest.mark.parametrize("model", BOTH)
@@ -212,7 +212,7 @@ def test_nobody_listening_names_the_address() -> None:
     found = _fault_at(f"http://127.0.0.1:{port}/v1")
     assert (found.kind, found.transient) == ("connection", True)
     assert f"http://127.0.0.1:{port}/v1" in str(found)
-    assert "base URL" in str(found)
+    assert "this address" in str(found)
 
 
 def test_an_unknown_host_names_the_address() -> None:

@@ -136,12 +136,12 @@ def unreadable(endpoint: Endpoint, body: bytes) -> ModelError:
     passing = not start or start.startswith(b"<")
     what = "nothing" if not start else f"something that is not a chat reply: {start.decode(errors='replace')}"
     message = endpoint.safe(f"{endpoint.provider} at {endpoint.url} answered {what}")
-    return ModelError("contract", f"{message}; check that the base URL is a model server's", transient=passing)
+    return ModelError("contract", f"{message}; check that this address is a model server's", transient=passing)
 
 
 def too_large(endpoint: Endpoint, limit: int) -> ModelError:
     message = f"the reply of {endpoint.provider} at {endpoint.url} is over {limit // 2**20} MB and was not read"
-    return ModelError("contract", f"{message}; ask for less at once, or check that the base URL is a model server's")
+    return ModelError("contract", f"{message}; ask for less at once, or check that this address is a model server's")
 
 
 def badly_packed(endpoint: Endpoint) -> ModelError:

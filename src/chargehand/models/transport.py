@@ -131,7 +131,7 @@ class Transport:
         except (TimeoutError, aiohttp.ClientError) as error:
             if isinstance(error, TimeoutError):
                 message = f"{endpoint.provider} at {endpoint.url} did not answer within {_GET_S:g} s"
-                raise ModelError("timeout", f"{message}; check the network, proxy and base URL") from None
+                raise ModelError("timeout", f"{message}; check the network, the proxy and this address") from None
             raise _connection_error(endpoint, error) from None
 
     async def close(self) -> None:
@@ -327,7 +327,7 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
     match error:
         case aiohttp.ConnectionTimeoutError():
             message = f"no connection to {where} within {_CONNECT_S:g} s"
-            return ModelError("connection", f"{message}; check the network, proxy and base URL", unsent=True)
+            return ModelError("connection", f"{message}; check the network, the proxy and this address", unsent=True)
         case aiohttp.ClientPayloadError() if _is_badly_packed(error):
             return faults.badly_packed(endpoint)
         case aiohttp.ClientConnectorCertificateError():
@@ -342,7 +342,7 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
         case aiohttp.ClientConnectorSSLError():
             message = f"no secure connection to {where}"
             return ModelError(
-                "connection", f"{message}; check that the base URL's port speaks https", transient=False, unsent=True
+                "connection", f"{message}; check that its port speaks https", transient=False, unsent=True
             )
         case aiohttp.ClientHttpProxyError():
             message = f"the proxy refused to connect to {where} ({error.status})"
@@ -356,7 +356,7 @@ def _connection_error(endpoint: Endpoint, error: Exception) -> ModelError:
             number = error.os_error.errno or 0
             why = os.strerror(number).lower() if number > 0 else error.strerror or str(error.os_error)
             message = f"cannot reach {where}: {endpoint.safe(why)}"
-            remedy = "that it runs, and the base URL" if is_loopback(endpoint.url) else "the network and the base URL"
+            remedy = "that it runs at this address" if is_loopback(endpoint.url) else "the network and this address"
             return ModelError("connection", f"{message}; check {remedy}", unsent=True)
         case _:
             # The text of aiohttp's response errors can hold request headers, so only the type's name is shown.
