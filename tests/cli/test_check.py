@@ -124,7 +124,7 @@ def test_a_huge_plan_file_is_not_read(shell: Shell) -> None:
 
 
 def test_every_misshapen_field_is_a_problem(shell: Shell) -> None:
-    """Together with all else that is wrong, each with its line."""
+    """Together with all else that is wrong, by line."""
     path = shell.write(
         "plan.json", json.dumps({"tasks": [{"id": 3}, task("b", "x") | {"best_of": 0}], "more": 1}, indent=1)
     )
@@ -133,13 +133,13 @@ def test_every_misshapen_field_is_a_problem(shell: Shell) -> None:
     assert got.json.keys() == {"ok", "problems"}
     assert [(problem["code"], problem["task"]) for problem in got.json["problems"]] == [
         ("invalid_id", None),
-        ("fan_out", "b"),
         ("empty_plan", None),
         ("missing_instruction", None),
         ("missing_criterion", None),
+        ("fan_out", "b"),
         ("unknown_dependency", "b"),
     ]
-    assert got.json["problems"][1]["message"].startswith(f"{path}:7: tasks[1].best_of: ")
+    assert got.json["problems"][4]["message"].startswith(f"{path}:7: tasks[1].best_of: ")
 
 
 def test_a_folder_is_no_plan(shell: Shell) -> None:

@@ -120,7 +120,10 @@ def _with_lines(error: InvalidPlan, data: bytes, path: str) -> InvalidPlan:
 
 
 def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[Problem]:
-    """The problems with `file:line: ` before each message. The line is the one with the id of the task, else line 1."""
+    """The problems by line, with `file:line: ` before each message.
+
+    The line is the one with the id of the task, else line 1.
+    """
     from pydantic_core import from_json
 
     lines: dict[str, list[int]] = {}
@@ -131,13 +134,13 @@ def place_problems(problems: Sequence[Problem], data: bytes, path: str) -> list[
             lines.setdefault(str(from_json(b'"' + match[1] + b'"')), []).append(line)
         except ValueError:
             continue  # not a string, but part of another text
-    found: list[Problem] = []
+    found: list[tuple[int, Problem]] = []
     for problem in problems:
         known = lines.get(problem.task or "", [1])
         # Of two tasks with the same id, the second is the problem.
         where = known[-1] if problem.code == "duplicate_id" else known[0]
-        found.append(problem.model_copy(update={"message": f"{path}:{where}: {problem.message}"}))
-    return found
+        found.append((where, problem.model_copy(update={"message": f"{path}:{where}: {problem.message}"})))
+    return [problem for _, problem in sorted(found, key=lambda each: each[0])]
 
 
 def _name(path: str) -> str:
