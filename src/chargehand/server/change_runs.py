@@ -100,7 +100,8 @@ async def start_review(call: Call) -> Response:
 async def resume_run(call: Call) -> Response:
     """Continue a run that stopped, or is paused in another process; add to the limits of any.
 
-    One that another process owns is a problem that names the process, unless it is paused or limits are given.
+    One that another process owns is a problem that names the process, unless it is paused or limits are given. If
+    nothing would be tried, the status is 200 and `note` says why.
     """
     body = await call.body(ResumeRun)
     server, run = call.server, await find_run(call)
@@ -109,9 +110,22 @@ async def resume_run(call: Call) -> Response:
         if server.source.owner(run) is not None:
             return json_response({"run": run}, 202)
         added = {"retry_failed": body.retry_failed}  # the run was about to end: the orders wait for the resume
+    if (reason := await server.reading.run(_reason_to_stay_ended, server, run, added)) is not None:
+        return json_response({"run": run, "note": reason})
     begin = partial(server.supervisor.resume, run, **added)
     await continue_run(server, run, call.caller, begin)
     return json_response({"run": run}, 202)
+
+
+def _reason_to_stay_ended(server: Server, run: str, added: dict[str, Any]) -> str | None:
+    """Why a resume would try nothing; a run on other machines says so itself."""
+    from chargehand.runs.resumed_job import Added, check_limits, reason_to_stay_ended
+
+    if not server.home.has(run):
+        return None
+    state, more = server.home.state(run), Added(**added)
+    check_limits(state, more)
+    return reason_to_stay_ended(state, more, server.home.orders(run))
 
 
 async def _order_owner(server: Server, run: str, body: ResumeRun) -> bool:

@@ -120,6 +120,12 @@ _STATE: Schema = {
 }
 _OBJECT: Schema = {"type": "object"}
 _STARTED = Success({"type": "object", "properties": {"run": _TEXT}, "required": ["run"]}, status=202)
+_RESUMED = Success(
+    {"type": "object", "properties": {"run": _TEXT, "note": _TEXT}, "required": ["run"]},
+    status=202,
+    # Nothing is tried, and `note` says why.
+    also=200,
+)
 # 202 instead: the order was sent, and the process that owns the run has not taken it yet.
 _ORDERED = Success(SentOrder.model_json_schema(mode="serialization"), also=202)
 _CHECKED: Schema = {
@@ -169,7 +175,7 @@ ENDPOINTS: tuple[Operation, ...] = (
     # 404: the run that `follow_up` names.
     Operation("POST", "/runs", change_runs.start_run, _STARTED, body=StartRun, problems=(404, 409, 429)),
     Operation("POST", "/review", change_runs.start_review, _STARTED, body=ReviewRequest, problems=(409, 429)),
-    Operation("POST", "/runs/{run}/resume", change_runs.resume_run, _STARTED, body=ResumeRun, problems=(404, 409, 429)),
+    Operation("POST", "/runs/{run}/resume", change_runs.resume_run, _RESUMED, body=ResumeRun, problems=(404, 409, 429)),
     Operation("POST", "/runs/{run}/fork", change_runs.fork_run, _STARTED, body=ForkRun, problems=(404, 409, 429)),
     Operation("POST", "/runs/{run}/rerun", change_runs.rerun_run, _STARTED, body=RerunRun, problems=(404, 409, 429)),
     Operation(
