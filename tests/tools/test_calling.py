@@ -178,6 +178,18 @@ def test_whatever_a_tool_raises_becomes_a_result(error: BaseException, message: 
     assert result.code == "failed"
 
 
+def test_a_sync_tool_that_raises_keyboard_interrupt_has_failed() -> None:
+    """Ctrl-C arrives in the main thread, so it is the tool's own, as when it asks a person who leaves."""
+
+    @tool
+    def ask() -> str:
+        """Ask a person."""
+        raise KeyboardInterrupt
+
+    result = run(ask)
+    assert (failure(result), result.code) == ("KeyboardInterrupt", "failed")
+
+
 def test_a_tool_whose_own_job_was_cancelled_has_failed() -> None:
     """Nobody cancelled the call: it has a result like any other, and the task of the run continues."""
 

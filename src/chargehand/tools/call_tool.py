@@ -55,14 +55,14 @@ async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext, *, m
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 raise
             return _make_failure(error, context)
-    return await _in_thread(lambda: run_sync(tool.fn, given, context, max_text))
+    return await _in_thread(lambda: _run_sync(tool.fn, given, context, max_text))
 
 
-def run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
-    """Call a function with checked arguments in this thread."""
+def _run_sync(fn: Callable[..., Any], given: dict[str, Any], context: ToolContext, max_text: int) -> ToolResult:
+    """Call a function with checked arguments in this thread, which is not the main one: Ctrl-C does not arrive here."""
     try:
         return _make_result(fn(**given), context, max_text)
-    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 -- recorded in the result
+    except BaseException as error:  # noqa: BLE001 -- recorded in the result
         return _make_failure(error, context)
 
 
