@@ -54,6 +54,31 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
     assert window.problems == []
 
 
+def test_a_run_with_a_rejected_plan_is_forked_with_an_edited_one(client: Client, browser: Browser) -> None:
+    """The new run has the edited plan; the rejected one as it was is not sent."""
+    run = client.start(request="Do both parts, but not so", approve=True)
+    client.wait(run)
+    [question] = client.get(f"/api/v1/runs/{run}").json["questions"]
+    client.post(f"/api/v1/runs/{run}/answers/{question['id']}", {"answer": "reject too long"})
+    client.wait(run, "failed")
+    own = f"http://127.0.0.1:{client.port}/"
+    window = open_window(browser, f"{own}runs/{run}?token={TOKEN}", own)
+    page = window.page
+    page.locator("summary:text-is('Fork')").click()
+    page.get_by_role("button", name="Start the fork").click()
+    page.wait_for_selector("[role=status]:has-text('Change the plan first')")
+    text = page.get_by_label("Plan as JSON")
+    text.fill(text.input_value().replace("Do the first part", "Do the first part well"))
+    page.wait_for_selector(".plan-check:has-text('No problems.')")
+    page.get_by_role("button", name="Start the fork").click()
+    page.wait_for_url(lambda url: run not in url and "/runs/" in url)
+    forked = page.url.rpartition("/")[2]
+    client.wait(forked)
+    [first, *_] = client.get(f"/api/v1/runs/{forked}").json["plan"]["tasks"]
+    assert first["instruction"].startswith("Do the first part well")
+    assert window.problems == []
+
+
 def test_questions_of_all_runs_are_answered_in_the_list(client: Client, browser: Browser) -> None:
     """What waits for a person is above the runs; once answered it is gone, and the run continues."""
     run = client.start(request="Do both parts, after a look", approve=True)

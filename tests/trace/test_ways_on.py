@@ -55,6 +55,7 @@ def test_the_state_of_the_page_has_what_helps_and_counts_a_plan_that_was_rejecte
     ]
     state = page_state(fold(events))
     assert (state["planned"], state["tasks"], state["ways_on"]["another_plan"]) == (8, [], True)
+    assert state["plan"] == made, "it is edited for a fork"
 
 
 def test_a_task_that_was_at_work_has_its_status_now_in_every_state_of_the_page() -> None:

@@ -68,7 +68,8 @@ def page_state(view: RunState, *, since: int = 0, is_over: bool | None = None) -
         "report": _report(view, known),
         "tasks": [_task(task) for task in tasks if task.seq > since or not since],
     }
-    if view.plan is not None and any(question.get("kind") == "plan" for question in view.questions.values()):
+    is_asked = any(question.get("kind") == "plan" for question in view.questions.values())
+    if view.plan is not None and (is_asked or state["ways_on"]["another_plan"]):
         state["plan"] = view.plan.to_json()
     if view.plan_seq > since or not since or view.ended is not None:
         state |= {"order": [task.id for task in tasks], "graph": _graph(view)}

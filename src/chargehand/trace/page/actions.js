@@ -1,5 +1,6 @@
 // The state of a run -> what can be done with it now: buttons, and forms for what needs words.
 import { h } from "./dom.js";
+import { planEditor } from "./questions.js";
 import { ask, exportAddress, runAddress } from "./source.js";
 import { isEnded } from "./words.js";
 
@@ -12,7 +13,7 @@ export function actions(source, state) {
     note.textContent = "";
     try {
       const made = await source.act(action, values);
-      note.textContent = "Sent.";
+      note.textContent = made.note ?? "Sent.";
       if (made.run && made.run !== state.run) location.assign(runAddress(made.run));
     } catch (error) {
       note.textContent = [error.message, ...(error.problems ?? []).map((each) => each.message)].join(" ");
@@ -30,6 +31,7 @@ export function actions(source, state) {
     ended ? null : button("Cancel", "cancel"),
     ended ? button("Run again", "rerun") : null,
     state.tasks.size ? forkForm(state, send) : null,
+    ended && state.ways_on.another_plan ? planForm(state, send) : null,
     h("details", { class: "menu" }, h("summary", {}, "Export"), h("div", { class: "sheet" },
       [["html", "This page as one file"], ["json", "The record as JSON"], ["jsonl", "The events as JSON lines"]].map(([form, words]) =>
         h("a", { href: exportAddress(state.run, form), download: true }, words)))),
@@ -59,6 +61,16 @@ function topUpForm(state, send) {
       send("resume", values);
       return null;
     });
+}
+
+/** For a run whose plan a person rejected. */
+function planForm(state, send) {
+  const editor = planEditor(state);
+  return menu("Fork", "A new run of the same request with the plan as you edit it here.", editor.parts, "Start the fork", () => {
+    if (editor.isDraft()) return "Change the plan first: this is the one that was rejected.";
+    editor.read((plan) => send("fork", { plan }));
+    return null;
+  });
 }
 
 const number = (step, value = "") => h("input", { type: "number", min: 0, step, value });

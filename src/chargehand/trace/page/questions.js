@@ -57,7 +57,7 @@ const promptParts = (prompt) => prompt.trimEnd().split("\n\n").map((part) => {
 });
 
 function answerParts(question, state, send) {
-  if (question.kind === "plan") return planParts(question, state, send);
+  if (question.kind === "plan") return planParts(state, send);
   if (question.kind === "tool" && !question.answer_schema) return [choiceParts(send)];
   const read = question.answer_schema?.properties ? schemaFields(question.answer_schema) : textField(question.answer_schema);
   return [read.box, h("div", { class: "buttons" }, h("button", { type: "submit", class: "main", onclick: () => send(read.value()) }, "Answer"))];
@@ -111,7 +111,8 @@ function planTable(plan, prompt, request) {
   ];
 }
 
-function planParts(question, state, send) {
+/** The plan as JSON to edit; below it what is wrong with it, and what differs from the draft. */
+export function planEditor(state) {
   const draft = JSON.stringify(state.plan ?? {}, null, 2);
   const text = h("textarea", { class: "plan", rows: 16, spellcheck: "false", "aria-label": "Plan as JSON" });
   text.value = draft;
@@ -141,17 +142,29 @@ function planParts(question, state, send) {
     clearTimeout(timer);
     timer = setTimeout(check, 400);
   });
-  const reason = h("input", { type: "text", placeholder: "Reason, if you reject it", "aria-label": "Reason" });
-  const approve = () => {
-    if (text.value === draft) return send("approve");
-    try {
-      return send(JSON.parse(text.value));
-    } catch (error) {
-      return fill(said, h("p", { class: "alert" }, `Not JSON: ${error.message}`));
-    }
+  return {
+    parts: [text, said],
+    isDraft: () => text.value === draft,
+    /** Calls `use` with the plan, if it is JSON. */
+    read(use) {
+      let plan;
+      try {
+        plan = JSON.parse(text.value);
+      } catch (error) {
+        fill(said, h("p", { class: "alert" }, `Not JSON: ${error.message}`));
+        return;
+      }
+      use(plan);
+    },
   };
+}
+
+function planParts(state, send) {
+  const editor = planEditor(state);
+  const reason = h("input", { type: "text", placeholder: "Reason, if you reject it", "aria-label": "Reason" });
+  const approve = () => (editor.isDraft() ? send("approve") : editor.read(send));
   return [
-    h("details", {}, h("summary", {}, "Edit the plan"), text, said),
+    h("details", {}, h("summary", {}, "Edit the plan"), editor.parts),
     h("div", { class: "buttons" }, h("button", { type: "submit", class: "main", onclick: approve }, "Approve"),
       h("button", { type: "button", onclick: () => send(`reject ${reason.value}`.trim()) }, "Reject"), reason),
   ];
