@@ -11,11 +11,13 @@ import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
 from chargehand.errors import InvalidPlan, UsageError
-from chargehand.events import ModelCalled, Reused, RunStarted
+from chargehand.events import Event, ModelCalled, Reused, RunStarted
 from chargehand.record.home import Home
 from chargehand.record.replay import replay
 from chargehand.team import Scrutiny
 from chargehand.testing import ScriptedModel, run_virtual
+from chargehand.trace import RunState
+from chargehand.trace.event_words import describe_event
 from chargehand.values.plan import Plan
 from chargehand.values.report import Report
 from tests.planner.test_extend import FAILS, script
@@ -232,6 +234,23 @@ def test_a_reopened_task_is_taken_over_as_it_ended_last(tmp_path: Path) -> None:
     run_virtual(Supervisor(TEAM, model=says("old"), home=tmp_path).resume(before.run, retry_failed=True))
     after = fork(tmp_path, says("new"), before.run, at="t3")
     assert outputs(after) == {"t1": "old", "t2": "old", "t3": "new", "t4": "old"}
+
+
+def test_the_lines_of_a_fork_say_what_happens_now(tmp_path: Path) -> None:
+    """Of the tasks that are taken over, only the results: no attempt at them is made, and no call is sent again."""
+    flaky = {"when": {"role": "worker", "task": "t1"}, "reply": {"error": {"status": 500}}, "times": 1}
+    before = run(tmp_path, says("old", flaky))
+    view, lines = RunState(), list[str | None]()
+
+    def on_event(event: Event) -> None:
+        view.apply(event)
+        lines.append(describe_event(event, view))
+
+    fork(tmp_path, says("new"), before.run, at="t3", on_event=on_event)
+    shown = [line for line in lines if line]
+    kept = [line.split(":")[0] for line in shown if line.startswith(("t1", "t2", "t4"))]
+    assert sorted(kept) == ["t1 done (reused)", "t2 done (reused)", "t4 done (reused)"]
+    assert "t3 started by clerk" in shown
 
 
 # -- tools, teams, parts, added tasks --------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from chargehand.runs.session import Session
 from chargehand.settings import load_settings
 from chargehand.testing import MemoryJournal, MemoryStore, ScriptedModel, run_virtual
 from chargehand.tools import Tool
+from chargehand.trace import fold
 from chargehand.values.effect import ToolCall
 
 PLAN = {
@@ -118,6 +119,35 @@ def test_resume_never_plans_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [who.task for call, who in model.calls if call.role == "worker"] == ["a"] * 4
     asked = [call for call, _ in model.calls if call.role == "planner"]
     assert sum("Another prompt" in call.messages[0].text for call in asked) == 0
+
+
+def test_the_usage_of_a_task_counts_all_its_attempts(tmp_path: Path) -> None:
+    """Those before a resume too, as `attempts` does; in the report, in the table of a live run, and in what is left."""
+    empty = {"when": {"role": "worker", "task": "a"}, "times": 6, "reply": {"json": {"summary": "s", "output": None}}}
+    replies = [
+        empty | {"delay_ms": 1_000},
+        {"when": {"role": "worker"}, "delay_ms": 1_000, "reply": {"json": {"summary": "s", "output": "at last"}}},
+        {"when": {"role": "refiner"}, "reply": {"json": {"instruction": "Do the one thing, please"}}},
+        {"when": {"role": "synthesizer"}, "delay_ms": 500, "reply": {"json": {"answer": "Both [a, b].", "gaps": []}}},
+        {"when": {"role": "judge"}, "reply": {"json": {"verdict": "unclear", "reason": "r", "confidence": 50}}},
+    ]
+    two = {**PLAN, "tasks": [*PLAN["tasks"], {**PLAN["tasks"][0], "id": "b"}]}
+    model = ScriptedModel(replies)
+    door = Supervisor(Team([Worker("w", "Works")]), model=model, home=tmp_path)
+    first, _ = run_virtual(door.run("Do it", plan=two))
+    assert [(each.status, each.attempts) for each in first.outcomes] == [("failed", 3), ("done", 1)]
+    report, _ = run_virtual(door.resume("last", retry_failed=True))
+    task = report.outcomes[0]
+    calls = [call for call, who in model.calls if who.task == "a"]
+    assert (task.status, task.attempts, task.usage.calls) == ("done", 4, len(calls))
+    assert task.usage.seconds == pytest.approx(7.0, abs=0.01)
+    rest = report.usage.tokens - sum(each.usage.tokens for each in report.outcomes)
+    own = [call for call, who in model.calls if who.task is None]
+    assert report.usage.calls - sum(each.usage.calls for each in report.outcomes) == len(own)
+    assert 0 < rest < report.usage.tokens / 2
+    row = fold(Home(tmp_path).events(report.run)).tasks["a"]
+    assert (row.tokens, row.usd, row.tries) == (task.usage.tokens, task.usage.usd, 4)
+    assert row.worked_seconds() == pytest.approx(task.usage.seconds)
 
 
 def _loaded(file: Path) -> Tool:

@@ -290,6 +290,25 @@ def test_a_resumed_run_works_before_it_writes_its_answer_again() -> None:
     assert phase_words(view) == "working"
 
 
+def test_the_phase_is_what_the_run_does_now() -> None:
+    """The call for more tasks is not called working, and the work at them is not called writing."""
+    view = RunState()
+    made = {"tasks": [{"id": "t1", "worker": "w", "instruction": "Say it."}]}
+    call = {"role": "planner", "model": "m", "key": "@extend/1/model/1", "messages": []}
+    view.apply(make_event("run_started", seq=1, at=1.0, request={"text": "Say it"}, team={"name": "g"}))
+    view.apply(make_event("plan_approved", seq=2, at=1.0, plan=made, strategy="single", notes=[]))
+    view.apply(make_event("attempt_started", seq=3, at=1.0, task="t1", attempt=1, worker="w"))
+    assert phase_words(view) == "working"
+    view.apply(make_event("task_ended", seq=4, at=2.0, task="t1", attempt=1, outcome={"status": "failed"}))
+    view.apply(make_event("synthesis_started", seq=5, at=2.0))
+    view.apply(make_event("model_called", seq=6, at=3.0, **call))
+    assert phase_words(view) == "planning more tasks"
+    view.apply(make_event("model_replied", seq=7, at=4.0, key=call["key"], result={}))
+    assert phase_words(view) == "writing the answer"
+    view.apply(make_event("attempt_started", seq=8, at=5.0, task="x1.t1", attempt=1, worker="w"))
+    assert phase_words(view) == "working"
+
+
 def test_the_clock_of_a_task_stands_still_while_its_call_waits_to_be_sent_again() -> None:
     """It never runs backwards: the wait is not part of the time in the end either."""
     view = RunState()

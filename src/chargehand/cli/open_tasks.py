@@ -42,7 +42,6 @@ def read_open_tasks(source: RunSource, report: dict[str, Any], now: float) -> Op
     planned = [each["id"] for each in (report["plan"] or {"tasks": ()})["tasks"]]
     tasks = [view.tasks[id] for id in planned if id in view.tasks and id not in ended]
     rest = sum(call.seconds for call in view.calls)
-    rest += sum(call.seconds for task in view.tasks.values() for call in task.calls[: task.calls_before])
     is_over = True if source.owner(report["run"]) is None else None
     return OpenTasks(
         tuple(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from chargehand.engine.outcomes import KeptOutcomes
@@ -99,8 +100,8 @@ class Spent(NamedTuple):
     used: Usage
     # By how many tokens calls exceeded their reservations.
     short: int
-    # Seconds of calls that `used` counts and no outcome: of attempts before a task was reopened, and the like.
-    earlier_s: float = 0.0
+    # Task -> what its attempts used before it was reopened; "" for the supervisor's calls whose results are not used.
+    earlier: Mapping[str, Usage] = MappingProxyType({})
 
 
 @plain_class(frozen=True, kw_only=True)

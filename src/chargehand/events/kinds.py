@@ -36,6 +36,7 @@ class RunStarted(Body, kind="run_started"):
     settings: Data  # The settings of the session.
     rerun_of: str | None = None  # The run that this one repeats.
     forked_from: Data | None = None  # The `run` that this one was forked from, and the task `at` which, or null.
+    copied: int | None = None  # How many of the events after this one are taken over from that run.
     trace: Data | None = None  # The `id` of the trace that the run is part of, and the span of its `parent`, or null.
 
 

@@ -109,33 +109,42 @@ class RecordedState:
 
     def usages(self) -> Iterator[Usage]:
         """The usage of each model call with a result, in tasks that ended, that did not end and that were reopened."""
+        return filter(None, map(self._usage_of, (*self.committed.values(), *self.unused)))
+
+    def _usage_of(self, returned: Returned) -> Usage | None:
+        """What a model call, or a program that says it, used."""
         from chargehand.values.effect import ModelResult, usage_of
 
-        for returned in (*self.committed.values(), *self.unused):
-            reply: Data = returned.result.get("reply") or {}
-            if (used := returned.result.get("used")) is not None:
-                yield Usage.model_validate(used)  # the usage of a program
-            elif isinstance(returned, ModelReplied):
-                model = self.models.get(returned.key) or reply.get("model", "")
-                yield usage_of(ModelResult.model_validate(returned.result), model)
+        if (used := returned.result.get("used")) is not None:
+            return Usage.model_validate(used)
+        if not isinstance(returned, ModelReplied):
+            return None
+        reply: Data = returned.result.get("reply") or {}
+        model = self.models.get(returned.key) or reply.get("model", "")
+        return usage_of(ModelResult.model_validate(returned.result), model)
 
-    def earlier_seconds(self) -> float:
-        """What the calls took whose results are not used any more: of attempts before a task was reopened, and of the
-        supervisor for an answer that is written again.
+    def earlier_usage(self) -> dict[str, Usage]:
+        """Task of the plan -> what its attempts used before it, or a part of it, was reopened; the supervisor's calls
+        for an answer that is written again are under "".
         """
-        if not self.reopened and not self.unused:
-            return 0.0
-        earlier = [returned for key, returned in self.committed.items() if self._is_earlier(key)]
-        made = (each for each in (*earlier, *self.unused) if not isinstance(each, Reused))
-        return sum(float(each.result.get("seconds") or 0.0) for each in made)
+        calls: dict[str, list[Usage]] = {}
+        if self.reopened or self.unused:
+            earlier = [(task, call) for key, call in self.committed.items() if (task := self._earlier_task(key))]
+            for task, call in (*earlier, *(("", call) for call in self.unused)):
+                if not isinstance(call, Reused):
+                    seconds = float(call.result.get("seconds") or 0.0)
+                    used = self._usage_of(call) or Usage()
+                    calls.setdefault(task, []).append(used.model_copy(update={"seconds": seconds}))
+        return {task: Usage.total(used) for task, used in calls.items()}
 
-    def _is_earlier(self, key: str) -> bool:
-        """Whether it is the key of an attempt that ended before its task was reopened."""
+    def _earlier_task(self, key: str) -> str | None:
+        """The task of the plan, if it is the key of an attempt that ended before its task was reopened."""
         place = Key.parse(key)
         if place.path is None or place.attempt is None:
-            return False
+            return None
         attempts = [(place.path.text, place.attempt), *place.path.around]
-        return any(attempt <= self.reopened.get(task, 0) for task, attempt in attempts)
+        is_earlier = any(attempt <= self.reopened.get(task, 0) for task, attempt in attempts)
+        return place.path.whole if is_earlier else None
 
     def in_flight(self) -> list[InFlight]:
         """Calls under way where the record stops."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chargehand.record.replay import Replay
@@ -75,7 +75,8 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
     outcomes: tuple[Outcome, ...] = ()
     gaps: tuple[Gap, ...] = ()
     if plan is not None:
-        outcomes = tuple(state.ended[task.id] for task in plan.tasks if task.id in state.ended)
+        ended = [state.ended[task.id] for task in plan.tasks if task.id in state.ended]
+        outcomes = add_earlier(ended, state.earlier_usage())
     # Tasks that a continuing run still has to do are not gaps.
     if plan is not None and now not in _UNDER_WAY:
         gaps = tuple(
@@ -102,6 +103,16 @@ def unfinished_report(state: Replay, status: RunStatus | None = None, *, is_owne
         strategy=plan.strategy if plan else "single",
         plan=plan,
     )
+
+
+def add_earlier(outcomes: Iterable[Outcome], earlier: Mapping[str, Usage]) -> tuple[Outcome, ...]:
+    """The outcomes with what attempts used before a task was reopened: `attempts` counts them too."""
+
+    def add(outcome: Outcome) -> Outcome:
+        before = earlier.get(outcome.task)
+        return outcome if before is None else outcome.model_copy(update={"usage": Usage.total([before, outcome.usage])})
+
+    return tuple(map(add, outcomes))
 
 
 _UNDER_WAY: frozenset[RunStatus] = frozenset({"running", "waiting", "paused"})

@@ -137,10 +137,11 @@ def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:
 
 
 class _Reached(NamedTuple):
-    """A limit that leaves nothing to try, and what is left of it."""
+    """A limit that leaves nothing to try, what is left of it, and how much must be added at least."""
 
     limit: LimitName
     left: str
+    least: str = "more"
 
 
 def _reached_limit(state: Replay, added: Added, orders: Mailbox) -> _Reached | None:
@@ -159,10 +160,12 @@ def _reached_limit(state: Replay, added: Added, orders: Mailbox) -> _Reached | N
         denied = [fault.message for fault in faults if fault.lacked_limit == limit]
         needs = [need for message in denied if (need := read_need(message)) is not None]
         # The same is kept for the answer again.
-        left = max((whole or 0.0) - used - max(map(read_kept, denied), default=0.0), 0.0)
+        left = (whole or 0.0) - used - max(map(read_kept, denied), default=0.0)
         if whole is not None and needs and left < min(needs):
             show = "{:,.0f} tokens".format if limit == "tokens" else money
-            return _Reached(limit, f"{show(left)} left for its tasks, where a call needs about {show(min(needs))}")
+            least = min(needs) - left + (getattr(added, limit) or 0.0)
+            left_words = f"{show(max(left, 0.0))} left for its tasks, where a call needs about {show(min(needs))}"
+            return _Reached(limit, left_words, f"at least {show(least)}")
     return None
 
 
@@ -215,16 +218,24 @@ class _Words(NamedTuple):
     restart: str
 
 
+def reason_to_stay_ended(state: Replay, added: Added, orders: Mailbox) -> str | None:
+    """Why a resume over HTTP would try nothing; None if it would try something."""
+    return _describe_ended(state, added, orders, _OVER_HTTP) if stays_ended(state, added, orders) else None
+
+
 _AT_TERMINAL = _Words("--{}", "chargehand steer {} {} --restart")
 _IN_PYTHON = _Words("{}=", "supervisor.steer('{}', '{}', restart=True)")
+_OVER_HTTP = _Words("`{}`", "POST /api/v1/runs/{}/tasks/{}/restart")
 
 
 def _describe_ended(state: Replay, added: Added, orders: Mailbox, words: _Words) -> str:
     """A sentence that says that nothing was tried and, where something lacks, what would help."""
-    ended = f"Nothing was tried: {state.run} has already ended ({state.status})"
+    nothing = "Nothing was added or tried" if added.raised else "Nothing was tried"
+    ended = f"{nothing}: {state.run} has already ended ({state.status})"
     wanted = added.reopens or bool(orders.pending()) or bool(state.restarts)
     if wanted and (reached := _reached_limit(state, added, orders)) is not None:
-        return f"{ended} and has {reached.left}: add more with {words.limit.format(reached.limit)}."
+        has = "would have" if added.raised else "has"
+        return f"{ended} and {has} {reached.left}: add {reached.least} with {words.limit.format(reached.limit)}."
     if added.reopens and _has_no_valid_plan(state):
         return f"{ended}, and the planner's answers, which are on the record, made no valid plan: start another run."
     lacks: dict[LimitName, list[str]] = {}

@@ -38,7 +38,7 @@ from chargehand.record.mailbox import Mailbox
 from chargehand.record.replay import Replay, replay
 from chargehand.runs.make_steps import SUPERVISOR_ROLES, RunJob, make_steps, role_models, run_steps, tools_of
 from chargehand.runs.record_in_thread import in_thread
-from chargehand.runs.report_from_record import estimate_notes, unfinished_report
+from chargehand.runs.report_from_record import add_earlier, estimate_notes, unfinished_report
 from chargehand.runs.roster import TIERS
 from chargehand.settings import Limits, Settings
 from chargehand.settings.settings import OtelSettings
@@ -479,17 +479,18 @@ def _figures_of(report: Report) -> Figures:
 
 def add_spent(report: Report, spent: Spent) -> Report:
     """The report with all usage on the record, whichever outcome counts it, and which part is an estimate."""
-    usage, notes = report.usage, list(report.notes)
+    usage, outcomes, notes = report.usage, report.outcomes, list(report.notes)
     if report.status in FINISHED:
+        outcomes = add_earlier(outcomes, spent.earlier)
         used = Usage.total([spent.used, spent.lost] if spent.lost.calls else [spent.used])
         models = tuple(dict.fromkeys([*usage.models, *used.models]))
-        seconds = usage.seconds + spent.lost.seconds + spent.earlier_s
+        seconds = usage.seconds + spent.lost.seconds + sum(each.seconds for each in spent.earlier.values())
         times = {"seconds": seconds, "waiting_s": usage.waiting_s + spent.lost.waiting_s}
         usage = used.model_copy(update={"models": models, **times})
         notes += estimate_notes(spent.lost, spent.estimated)
     if spent.short:
         notes.append(f"Calls used {spent.short:,} tokens more than was estimated before they were made.")
-    return report.model_copy(update={"usage": usage, "notes": tuple(notes)})
+    return report.model_copy(update={"outcomes": outcomes, "usage": usage, "notes": tuple(notes)})
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

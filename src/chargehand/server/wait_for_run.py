@@ -20,7 +20,7 @@ from chargehand.server.access import Caller
 from chargehand.server.change_runs import continue_run
 from chargehand.server.run_states import current_status
 from chargehand.server.shared_state import Server
-from chargehand.trace.event_words import describe_event
+from chargehand.trace.event_words import describe_event, phase_words
 from chargehand.trace.number_text import duration, several, short
 from chargehand.trace.run_state import RunState
 from chargehand.values.status_words import FINISHED
@@ -136,5 +136,6 @@ def describe_progress(view: RunState) -> str:
     counts = view.counts()
     ended = sum(counts.get(status, 0) for status in ("done", "failed", "escalated", "skipped"))
     working = counts.get("running", 0)
-    writing = ", writing the answer" if view.synthesis_started is not None else ""
-    return f"{ended} of {several(len(view.tasks), 'task')} ended, {working} running{writing}, {took}"
+    phase = phase_words(view)
+    doing = "" if phase == "working" else f", {phase}"
+    return f"{ended} of {several(len(view.tasks), 'task')} ended, {working} running{doing}, {took}"

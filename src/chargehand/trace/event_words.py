@@ -46,7 +46,12 @@ from chargehand.values.request import SINGLE_CALL
 
 
 def describe_event(event: Event, view: RunState) -> str | None:
-    """The event in words; None for events that only -v shows. The text for a nested supervisor begins with its task."""
+    """The event in words; None for events that only -v shows. The text for a nested supervisor begins with its task.
+
+    Of the work that a fork takes over, only the plan and the results are described: it did not happen now.
+    """
+    if event.seq <= view.copied_to and not isinstance(event.body, PlanApproved | TaskEnded):
+        return None
     words = _describe(event, view)
     return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
 
@@ -173,18 +178,23 @@ _FEW_TASKS, _ENOUGH_TASKS = 10, 3
 
 
 def phase_words(view: RunState) -> str:
-    """What the run does now: `planning`, `working`, `writing the answer`, `waiting for a person`, or its status."""
+    """What the run does now, such as `planning more tasks` or `waiting for a person`, or its status."""
     if view.ended:
         return view.status
     if view.status == "paused":
         calls = view.calls_in_flight
         return f"paused, {several(calls, 'call')} in flight" if calls else "paused"
-    if view.questions and not any(view.status_of(task) == "running" for task in view.tasks.values()):
+    is_working = any(view.status_of(task) == "running" for task in view.tasks.values())
+    if view.questions and not is_working:
         return "waiting for a person"
     if view.waiting is not None:
         return f"waiting for {view.waiting['provider']} until {moment(view.waiting['until'])}"
     if not view.tasks:
         return "planning"
+    if is_working:
+        return "working"
+    if any(call.role == "planner" for call in view.in_flight.get("", {}).values()):
+        return "planning more tasks"
     return "writing the answer" if view.synthesis_started else "working"
 
 

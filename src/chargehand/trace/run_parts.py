@@ -112,7 +112,9 @@ class TaskState:
     outcome: Data | None = None
     # Every call so far came from an earlier run's record.
     reused: bool = False
-    # How many calls were made before it was last reopened. The usage of the outcome does not count them.
+    # What was counted before it was last reopened: tokens, US dollars and seconds. The outcome does not count it.
+    before: tuple[int, float | None, float] = (0, 0.0, 0.0)
+    # How many calls were made before that.
     calls_before: int = 0
     # The number of the last event about it.
     seq: int = 0
@@ -126,13 +128,14 @@ class TaskState:
     @property
     def tokens(self) -> int:
         usage = self.counted
-        return (
-            int(usage["input_tokens"]) + int(usage["output_tokens"]) if "output_tokens" in usage else self.usage.tokens
-        )
+        is_counted = "output_tokens" in usage
+        now = int(usage["input_tokens"]) + int(usage["output_tokens"]) if is_counted else self.usage.tokens
+        return self.before[0] + now
 
     @property
     def usd(self) -> float | None:
-        return self.counted.get("usd", self.usage.usd)
+        now: float | None = self.counted.get("usd", self.usage.usd)
+        return None if now is None or self.before[1] is None else self.before[1] + now
 
     @property
     def tries(self) -> int:
@@ -144,11 +147,11 @@ class TaskState:
         """The seconds that the calls of a task took; calls in flight count up to `now`.
 
         The time between sessions and waits for a slot, for budget or for a person do not count. A call that was broken
-        off counts until then. For an ended task it is `usage.seconds` of its outcome.
+        off counts until then. For an ended task it is `usage.seconds` of its outcome in the report.
         """
-        if (seconds := self.counted.get("seconds")) is not None:
-            return float(seconds)
-        return _seconds_of(self.calls[self.calls_before :], now)
+        seconds = self.counted.get("seconds")
+        since = _seconds_of(self.calls[self.calls_before :], now) if seconds is None else float(seconds)
+        return self.before[2] + since
 
     def attempt_seconds(self, attempt: AttemptView) -> float | None:
         """The seconds that the calls of an attempt took, counted as those of the task; None while it runs.

@@ -95,6 +95,8 @@ class RunState:
     rerun_of: str | None = None
     # The run that it was forked from and the task of the fork, or None.
     forked_from: Data | None = None
+    # The number of the last event that was taken over from that run.
+    copied_to: int = 0
     # The limits of the run: Budget JSON, and the seconds it may take.
     budget: Data = field(default_factory=dict[str, Any])
     deadline_s: float | None = None
@@ -330,6 +332,7 @@ def _start_session(view: RunState, event: Event, started: RunStarted) -> None:
     view.team = text_in(started.team, "name") or view.team
     view.rerun_of = started.rerun_of or view.rerun_of
     view.forked_from = started.forked_from or view.forked_from
+    view.copied_to = event.seq + (started.copied or 0) if started.forked_from else view.copied_to
 
 
 def _take_order(view: RunState, event: Event, control: Control) -> None:
@@ -520,6 +523,7 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
                 call.waits.append((event.at, event.at + (number_in(value, "after_s") or 0.0)))
         case "reopen":
             for task in (view.tasks[id] for id in texts_in(value, "tasks") if id in view.tasks):
+                task.before = (task.tokens, task.usd, task.worked_seconds())
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None
                 task.calls_before, task.usage = len(task.calls), Tally()
         case _:

@@ -196,7 +196,8 @@ class LocalEngine:
             self._handlers = {}
 
     def _record_opening(self, opening: Opening) -> None:
-        session, restarts = self.replay.sessions + 1, opening.restarts
+        session, restarts, fork = self.replay.sessions + 1, opening.restarts, opening.fork
+        origin = {} if fork is None else {"forked_from": {"run": fork.run, "at": fork.at}, "copied": len(fork.events)}
         self.emit(
             RunStarted(
                 version=VERSION,
@@ -207,11 +208,11 @@ class LocalEngine:
                 team=opening.team,
                 settings=opening.settings,
                 rerun_of=opening.rerun_of,
-                **({} if opening.fork is None else {"forked_from": {"run": opening.fork.run, "at": opening.fork.at}}),
+                **origin,
                 **({} if opening.trace is None else {"trace": opening.trace}),
             )
         )
-        for body, task, attempt in opening.fork.events if opening.fork is not None else ():
+        for body, task, attempt in fork.events if fork is not None else ():
             self._recorder.emit(body, task, attempt)
         if opening.reopen is not None:
             self.emit(
@@ -250,7 +251,7 @@ class LocalEngine:
             estimated=tuple(self.budget.estimated),
             used=Usage.total([*self._used_before, *self._models.used]),
             short=self.ledger.short,
-            earlier_s=self.replay.earlier_seconds(),
+            earlier=self.replay.earlier_usage(),
         )
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 from chargehand.engine.engine_session import Spent
 from chargehand.engine.temporal.blob_journal import BlobJournal
 from chargehand.engine.temporal.blob_store import BlobStore
-from chargehand.engine.temporal.step_order import StepOrder, StepResult
+from chargehand.engine.temporal.step_order import MOST_TURNS, StepOrder, StepResult
 from chargehand.events import Control, Event, RunEnded
 from chargehand.record.mailbox import read_order
 from chargehand.runs.report_from_record import unfinished_report
@@ -77,16 +77,19 @@ def _report(store: BlobStore, order: StepOrder) -> Report:
     if ref is None:
         return unfinished_report(fold_run(store, order.run), "cancelled")
     report = read_report(store, order.run, ref)
-    return add_spent(report, _total_spent(report, order.extras))
+    # Only a resumed run can have reopened tasks.
+    earlier = fold_run(store, order.run).earlier_usage() if order.turn >= MOST_TURNS else {}
+    return add_spent(report, _total_spent(report, order.extras, earlier))
 
 
-def _total_spent(report: Report, extras: list[dict[str, Any]]) -> Spent:
-    """What the outcomes count, and what segments spent in addition."""
+def _total_spent(report: Report, extras: list[dict[str, Any]], earlier: dict[str, Usage]) -> Spent:
+    """What the outcomes count, what attempts used before their tasks were reopened, and what segments spent also."""
     return Spent(
         tokens=0,
         usd=0.0,
         lost=Usage.total([Usage.model_validate(extra["lost"]) for extra in extras]),
         estimated=tuple(tokens for extra in extras for tokens in extra["estimated"]),
-        used=report.usage,
+        used=Usage.total([report.usage, *earlier.values()]),
         short=sum(extra["short"] for extra in extras),
+        earlier=earlier,
     )
