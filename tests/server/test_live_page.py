@@ -57,10 +57,10 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
 def test_a_run_with_a_rejected_plan_is_forked_with_an_edited_one(client: Client, browser: Browser) -> None:
     """The new run has the edited plan; the rejected one as it was is not sent."""
     run = client.start(request="Do both parts, but not so", approve=True)
-    client.wait(run)
+    parked = client.wait(run)
     [question] = client.get(f"/api/v1/runs/{run}").json["questions"]
     client.post(f"/api/v1/runs/{run}/answers/{question['id']}", {"answer": "reject too long"})
-    client.wait(run, "failed")
+    client.wait(run, parked["seq"])
     own = f"http://127.0.0.1:{client.port}/"
     window = open_window(browser, f"{own}runs/{run}?token={TOKEN}", own)
     page = window.page

@@ -15,7 +15,7 @@ from chargehand.record.index import RunInfo
 from chargehand.server.run_figures import RunFigures
 from chargehand.server.run_list import RunList, RunsQuery
 from chargehand.testing import ScriptedModel
-from chargehand.trace.pack_page import MODULES, asset
+from chargehand.trace.pack_page import asset, page_modules
 from tests.server.serving import ANSWERS, Client, make_supervisor, serving
 
 RUNS = "/api/v1/runs"
@@ -87,7 +87,7 @@ def test_the_page_and_its_files_are_served(client: Client, run: str) -> None:
     for address in ("/", f"/runs/{run}"):
         page = client.get(address)
         assert b"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'" in page.body
-    for name in ("style.css", *MODULES):
+    for name in ("style.css", *page_modules()):
         assert client.get(f"/page/{name}").body.decode() == asset(name)
     assert client.get("/page/index.html").status == client.get("/page/..%2fmarkdown.py").status == 404
 

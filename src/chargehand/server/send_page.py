@@ -8,11 +8,10 @@ from chargehand.errors import RunNotFound
 from chargehand.server.http_calls import Call
 from chargehand.server.read_runs import find_run
 from chargehand.server.refusals import Refusal
-from chargehand.trace.pack_page import MODULES, asset, live_page
+from chargehand.trace.pack_page import asset, live_page, page_modules
 
 _HEADERS = {"cache-control": "no-store", "referrer-policy": "no-referrer", "x-frame-options": "DENY"}
 _TYPES = {"css": "text/css", "js": "text/javascript"}
-_FILES = {"style.css", *MODULES}
 
 
 async def show_runs(call: Call) -> Response:
@@ -32,7 +31,7 @@ async def show_run(call: Call) -> Response:
 async def get_page_file(call: Call) -> Response:
     """A module or the style of the page."""
     name = call.path("name")
-    if name not in _FILES:
+    if name not in ("style.css", *page_modules()):
         raise Refusal(404, "The page has no such file.")
     return Response(asset(name), headers={"cache-control": "no-cache"}, media_type=_TYPES[name.rsplit(".", 1)[1]])
 

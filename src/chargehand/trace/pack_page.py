@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable
 from functools import cache, partial
+from graphlib import TopologicalSorter
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -31,11 +32,6 @@ from chargehand.trace.task_detail import Messages, StatusOf, task_details
 MOST_EVENTS = 2_000
 # The most characters for the details of all tasks together. Tasks beyond it are listed without details.
 ROOM = 8_000_000
-# Each module comes after the modules that it imports.
-MODULES = (
-    "dom.js", "words.js", "source.js", "clock.js", "timeline.js", "graph.js", "actions.js", "drawer.js", "questions.js",
-    "draft.js", "report.js", "log.js", "run.js", "runs.js", "main.js",
-)  # fmt: skip
 _IMPORT = re.compile(r'^import (?:\* as (\w+)|\{ ([^}]*) \}) from "\./([\w.]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
@@ -129,9 +125,17 @@ def _none(hashes: Iterable[str]) -> dict[str, bytes]:
 
 
 @cache
+def page_modules() -> tuple[str, ...]:
+    """The modules of the page, each after the modules that it imports."""
+    names = sorted(path.name for path in files("chargehand.trace.page").iterdir() if path.name.endswith(".js"))
+    imports = {name: [found[3] for found in _IMPORT.finditer(asset(name))] for name in names}
+    return tuple(TopologicalSorter(imports).static_order())
+
+
+@cache
 def _script() -> str:
-    """The modules as one script: each in its own function, after the modules that it imports."""
-    return "\n".join(['"use strict";', "const modules = {};", *map(_wrap, MODULES)])
+    """The modules as one script, each in its own function."""
+    return "\n".join(['"use strict";', "const modules = {};", *map(_wrap, page_modules())])
 
 
 def _wrap(name: str) -> str:
