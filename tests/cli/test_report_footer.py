@@ -37,8 +37,8 @@ def test_a_share_is_not_rounded_up(part: int, whole: int, says: str) -> None:
     ("status", "used", "says"),
     [
         ("done", {"calls": 1}, "reused"),
-        ("done", {"calls": 1, "input_tokens": 9}, "0 ms"),
-        ("failed", {"calls": 2}, "0 ms"),
+        ("done", {"calls": 1, "input_tokens": 9}, "0.0 s"),
+        ("failed", {"calls": 2}, "0.0 s"),
         ("done", {"calls": 1, "seconds": 1.3}, "1.3 s"),
         ("skipped", {}, ""),
         ("done", {"models": ["m"]}, "reused"),

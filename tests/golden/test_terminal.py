@@ -16,6 +16,7 @@ from chargehand.trace import RunState
 from chargehand.values.outcome import Contradiction
 from chargehand.values.report import Gap, Report, Timing
 from tests.cli.terminal import plan, task
+from tests.cli.test_screen import Terminal
 from tests.events import make_event
 from tests.golden import check_wording
 
@@ -99,8 +100,9 @@ def test_the_table_while_a_run_works() -> None:
     check_wording("terminal_table", shown)
 
 
-def test_the_lines_under_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """How it ended, what is missing, what contradicts what, and the next commands; nothing is wrapped badly."""
+def test_the_lines_under_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How it ended, what is missing, what contradicts what, and the next commands; a log has long lines."""
+    monkeypatch.setenv("NO_COLOR", "1")
     report = Report(
         run="20260312-184150-abcd",
         request=REQUEST,
@@ -129,8 +131,13 @@ def test_the_lines_under_an_answer(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     shown: dict[str, str] = {}
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", str(width))
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stderr", terminal)
         print_footer(report, Screen(Redactor()))
-        lines = capsys.readouterr().err.splitlines()
+        lines = terminal.getvalue().splitlines()
         assert max(map(len, lines)) <= width
         shown[f"{width} columns"] = "\n".join(lines).strip("\n")
+    monkeypatch.setattr("sys.stderr", log := io.StringIO())
+    print_footer(report, Screen(Redactor()))
+    shown["a log"] = log.getvalue().strip("\n")
     check_wording("terminal_footer", shown)

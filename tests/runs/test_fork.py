@@ -248,6 +248,7 @@ def test_the_lines_of_a_fork_say_what_happens_now(tmp_path: Path) -> None:
 
     fork(tmp_path, says("new"), before.run, at="t3", on_event=on_event)
     shown = [line for line in lines if line]
+    assert shown[0].partition(", ")[2] == f"a fork of {before.run}: {before.request}"
     kept = [line.split(":")[0] for line in shown if line.startswith(("t1", "t2", "t4"))]
     assert sorted(kept) == ["t1 done (reused)", "t2 done (reused)", "t4 done (reused)"]
     assert "t3 started by clerk" in shown

@@ -10,8 +10,8 @@ from chargehand.trace.number_text import duration
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (-1, "0 ms"),
-        (0, "0 ms"),
+        (-1, "0.0 s"),
+        (0, "0.0 s"),
         (0.0354, "35 ms"),
         (0.0994, "99 ms"),
         (0.0996, "0.1 s"),

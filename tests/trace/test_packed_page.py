@@ -80,6 +80,8 @@ def test_what_matters_most_is_there_without_scripts() -> None:
         "Oslo suits a small data team better",
         "The provider was overloaded.",
         "t3researcherfailed",
+        "t3: The provider was overloaded.",
+        "Inhabitants of Bergen · resolved291,940 (2024) [t2]289,330 (2023) [t1]",
     ):
         assert words in text, words
 

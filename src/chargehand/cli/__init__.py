@@ -184,11 +184,27 @@ def _usage(error: click.ClickException) -> str:
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     if ctx is None or "`chargehand" in message:
         return message
-    if message.startswith("Got unexpected extra argument") and any(
-        each.name == "request" for each in ctx.command.params
-    ):
-        message += ". Write a request of several words in quotes"
+    names = {each.name for each in ctx.command.params}
+    if message.startswith("Got unexpected extra argument"):
+        if "request" in names:
+            message += ". Write a request of several words in quotes"
+        elif "plan_file" in names:
+            message += ". --plan FILE gives a plan"
+    elif isinstance(error, click.MissingParameter) and error.param is not None and error.param.metavar == "RUN":
+        message = f"{message.rstrip('.')}: the id of a run, or `last`"
+    elif isinstance(error, click.BadParameter) and error.param is not None:
+        message = _number_words(message, error.param)
     return f"{message}{'' if message.endswith(('.', '?', '!')) else '.'} See `{ctx.command_path} --help`."
+
+
+def _number_words(message: str, param: click.Parameter) -> str:
+    """The message without click's names of types, and with the unit of the number."""
+    unit = " of seconds" if param.metavar == "S" else ""
+    for kind, words in (("float", "number"), ("integer", "whole number")):
+        message = message.replace(f"a valid {kind} range", f"a valid {kind}").replace(
+            f"a valid {kind}", f"a {words}{unit}"
+        )
+    return message
 
 
 def _unknown_option(error: click.NoSuchOption) -> str:

@@ -42,7 +42,7 @@ def plan(request: str | None, material: tuple[str, ...], team: str | None, model
     from chargehand.trace.number_text import tasks_in_words
     from chargehand.values.request import Request
 
-    text = inputs.text_of_stdin("the request") if request == "-" else request or ""
+    text = inputs.read_request(request)
     out = screen()
     if team == "review":
         from chargehand.apps.review.run_review import plan_review

@@ -27,6 +27,18 @@ def text_of_stdin(what: str) -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
+def read_request(given: str | None) -> str:
+    """The request: the given words, or standard input for `-`. The name of a file alone is a UsageError."""
+    if given == STDIN:
+        return text_of_stdin("the request")
+    if given and len(given) < 256 and Path(given).is_file():
+        raise UsageError(
+            f"The request is only the name of a file, {given}. Give a plan with --plan {given}, or material with "
+            f"--with {given} and a request in words."
+        )
+    return given or ""
+
+
 def check_one_stdin(uses: Mapping[str, bool]) -> None:
     """Raises UsageError if standard input is used twice."""
     named = [name for name, used in uses.items() if used]

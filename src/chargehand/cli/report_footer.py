@@ -45,12 +45,13 @@ def print_footer(report: Report, screen: Screen, questions: Sequence[Question] =
     if screen.quiet:
         return
     shown = report.to_json()
-    width = min(terminal_columns(), WIDEST)
+    # In a log, lines can be searched: they are not wrapped.
+    width = min(terminal_columns(), WIDEST) if sys.stderr.isatty() else None
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    first, *more = wrap(screen.clean(f"{report.status}: {figures(shown)}"), width - 2)
+    status = screen.clean(f"{report.status}: {figures(shown)}")
+    first, *more = [status] if width is None else wrap(status, width - 2)
     if colour:
-        status = click.style(report.status, fg=COLOURS.get(report.status), bold=True)
-        first = first.replace(report.status, status, 1)
+        first = first.replace(report.status, click.style(report.status, fg=COLOURS.get(report.status), bold=True), 1)
     lines = ["", first, *(f"  {line}" for line in more)]
 
     paint = partial(click.style, dim=True) if colour else str

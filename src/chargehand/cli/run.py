@@ -115,7 +115,7 @@ def run(
         "engine": engine,
     }
     supervisor = make_supervisor(team or (plan.team if plan else None), flags, given=team is not None)
-    text = inputs.text_of_stdin("the request") if request == "-" else request or ""
+    text = inputs.read_request(request)
     stdin = inputs.text_of_stdin("material") if "-" in material else None
     start = partial(
         supervisor.run,

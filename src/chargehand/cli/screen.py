@@ -145,7 +145,7 @@ def wrap(text: str, width: int) -> list[str]:
     joined = _BEFORE_UNIT.sub(_JOINED, joined.replace(" · ", f"{_JOINED}· "))
     # In a narrow terminal, lines that are too long are better than one word per line.
     room = max(width, NARROWEST)
-    lines = textwrap.wrap(joined, room, break_on_hyphens=False, break_long_words=_JOINED not in joined)
+    lines = textwrap.wrap(joined, room, break_on_hyphens=False, break_long_words=False)
     return [line.replace(_JOINED, " ") for line in lines] or [""]
 
 

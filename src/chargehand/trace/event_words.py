@@ -40,7 +40,7 @@ from chargehand.events import (
     Warned,
 )
 from chargehand.text.escaping import dump_json
-from chargehand.trace.number_text import duration, first_line, moment, several, tasks_in_words
+from chargehand.trace.number_text import duration, first_line, moment, several, short, tasks_in_words
 from chargehand.trace.run_state import RunState
 from chargehand.values.request import SINGLE_CALL
 
@@ -50,7 +50,7 @@ def describe_event(event: Event, view: RunState) -> str | None:
 
     Of the work that a fork takes over, only the plan and the results are described: it did not happen now.
     """
-    if event.seq <= view.copied_to and not isinstance(event.body, PlanApproved | TaskEnded):
+    if event.seq <= view.copied_to and not isinstance(event.body, RunStarted | PlanApproved | TaskEnded):
         return None
     words = _describe(event, view)
     return f"{event.task}: {words}" if words is not None and event.data.get("within") else words
@@ -59,9 +59,12 @@ def describe_event(event: Event, view: RunState) -> str | None:
 def _describe(event: Event, view: RunState) -> str | None:
     task = event.task or ""
     match event.body:
-        case RunStarted(resumed=resumed):
+        case RunStarted(resumed=resumed, rerun_of=rerun_of, forked_from=fork):
             team = "one plain call" if view.team == SINGLE_CALL else f"the team {view.team}"
-            return f"{'resumed' if resumed else 'run'} {event.run} with {team}"
+            origin = f", a rerun of {rerun_of}" if rerun_of else f", a fork of {fork['run']}" if fork else ""
+            # Somebody who wrote `last` sees which run it is.
+            request = f": {short(view.request, 60)}" if resumed or origin else ""
+            return f"{'resumed' if resumed else 'run'} {event.run} with {team}{origin}{request}"
         case PlanRejected(problems=problems):
             return f"the plan has {several(len(problems), 'problem')}: asking for a better one"
         case PlanApproved(plan=plan, strategy=strategy):

@@ -10,11 +10,11 @@ LEAST_SPEEDUP = 1.2
 
 
 def duration(seconds: float) -> str:
-    """`35 ms`, `0.4 s`, `4.2 s`, `2 min 05 s`, `1 h 03 min`."""
-    if seconds < 0.0995:
-        return f"{max(seconds, 0.0) * 1000:.0f} ms"
+    """`0.0 s`, `35 ms`, `0.4 s`, `4.2 s`, `2 min 05 s`, `1 h 03 min`."""
+    if 0.0005 <= seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
-        return f"{seconds:.1f} s"
+        return f"{max(seconds, 0.0):.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"

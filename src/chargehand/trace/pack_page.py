@@ -159,10 +159,8 @@ def _without_scripts(state: Data) -> str:
     """The most important parts, for readers without scripts. The script of the page replaces them."""
     report = cast(Data, state["report"] or {})
     answer = report.get("answer_html") or '<p class="quiet">There is no answer on the record.</p>'
-    gaps = "".join(
-        f"<li>{escape(str(gap.get('reason', '')))}{quiet(str(gap.get('impact') or ''))}</li>"
-        for gap in cast(list[Data], report.get("gaps") or [])
-    )
+    gaps = "".join(map(_gap, cast(list[Data], report.get("gaps") or [])))
+    contradictions = "".join(map(_contradiction, cast(list[Data], report.get("contradictions") or [])))
     notes = "".join(f"<li>{escape(str(note))}</li>" for note in cast(list[Any], report.get("notes") or []))
     rows = "".join(
         f"<tr><td>{escape(task['id'])}</td><td>{escape(task['worker'])}</td>"
@@ -177,10 +175,24 @@ def _without_scripts(state: Data) -> str:
         f"<h1>{escape(short(state['request'] or state['run'], 240))}</h1><p>{escape(state['status'])}</p>",
         *((findings, said) if state["findings_first"] else (said, findings)),
         section("Gaps", f"<ul>{gaps}</ul>", "alert") if gaps else "",
+        section("Contradictions", f"<ul>{contradictions}</ul>") if contradictions else "",
         section("Notes", f"<ul>{notes}</ul>") if notes else "",
-        section("Tasks", table("", ("Task", "Worker", "Status", "Result"), rows)) if rows else "",
+        section("Tasks", table("", ("Task", "Worker", "Status", "Result"), rows), "body") if rows else "",
     )
     return show_controls("".join(parts))
+
+
+def _gap(gap: Data) -> str:
+    task = f"{gap['task']}: " if gap.get("task") else ""
+    return f"<li>{escape(task + str(gap.get('reason', '')))}{quiet(str(gap.get('impact') or ''))}</li>"
+
+
+def _contradiction(found: Data) -> str:
+    claims = cast(list[Data | str], found.get("claims") or [])
+    said = "".join(quiet(claim if isinstance(claim, str) else str(claim.get("statement", ""))) for claim in claims)
+    verdict = f"<br>Verdict: {escape(str(found['verdict']))}" if found.get("verdict") else ""
+    state = "resolved" if found.get("resolved") else "open"
+    return f"<li><strong>{escape(str(found.get('subject', '')))}</strong> · {state}{said}{verdict}</li>"
 
 
 def _finding(finding: Data) -> str:

@@ -21,10 +21,10 @@ export const statusWords = (state) => (state.waiting?.until ? "Waiting for a pro
 /** Whether a run is over: it has an answer or will not have one. */
 export const isEnded = (status) => !["running", "waiting", "paused", "interrupted"].includes(status);
 
-/** `35 ms`, `0.4 s`, `4.2 s`, `2 min 05 s`, `1 h 03 min`. */
+/** `0.0 s`, `35 ms`, `0.4 s`, `4.2 s`, `2 min 05 s`, `1 h 03 min`. */
 export function duration(seconds) {
-  if (seconds < 0.0995) return `${Math.round(Math.max(seconds, 0) * 1000)} ms`;
-  if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
+  if (seconds >= 0.0005 && seconds < 0.0995) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 59.95) return `${Math.max(seconds, 0).toFixed(1)} s`;
   const whole = Math.round(seconds);
   const [minutes, rest] = [Math.floor(whole / 60), whole % 60];
   if (minutes < 60) return `${minutes} min ${String(rest).padStart(2, "0")} s`;
