@@ -71,10 +71,16 @@ def test_a_run_without_an_answer_is_compared_by_the_status_of_its_tasks(shell: S
     assert said.splitlines()[0] in before
     child = begun(shell, shell.script(planned(task("t1"), task("t2", "t1")), slow()), "t1 started")
     c = Home(shell.home).find("last")
-    rows = [line.split() for line in shell("diff", a, c).out.splitlines() if re.match(r"t\d ", line)]
+
+    def statuses() -> list[str]:
+        return [line.split()[-2] for line in shell("diff", a, c).out.splitlines() if re.match(r"t\d ", line)]
+
+    # A line is printed as soon as its event is emitted, a moment before the event is on disk.
+    while (found := statuses()) == ["-", "-"]:
+        pass
     child.kill()
     finished(child)
-    assert [row[-2] for row in rows] == ["running", "waiting"]
+    assert found == ["running", "waiting"]
 
 
 def test_a_run_that_is_not_there_is_named(shell: Shell) -> None:
