@@ -449,15 +449,54 @@ def test_a_home_that_cannot_be_written_is_told(shell: Shell) -> None:
 
 
 def test_scripts_of_one_name_are_told_apart(shell: Shell) -> None:
-    """By a number; a figure never mixes two candidates."""
+    """By their folders; a figure never mixes two candidates."""
     folder = team(shell.folder / "desk", GOLDEN)
     (shell.folder / "other").mkdir()
     bad = model(shell, says("finder", "No."), name="other/good.json")
     document = shell("eval", folder, "--model", model(shell), "--model", bad, "--json").json
     assert [(result["candidate"], result["passed"]) for result in document["results"]] == [
-        ("scripted:good.json", True),
-        ("scripted:good.json (2)", False),
+        (f"scripted:{shell.folder.name}/good.json", True),
+        ("scripted:other/good.json", False),
     ]
+
+
+def test_teams_of_one_name_are_told_apart_by_their_folders(shell: Shell) -> None:
+    """As many parts of the path as are needed; a team that is given twice is one candidate."""
+    first, second, third = (team(shell.folder / name, GOLDEN) for name in ("desk", "other", "below/desk"))
+    for number, folder in enumerate((second, third)):
+        (folder / "workers" / "finder.md").write_text(WORKER.format(name="finder", what=f"Finds {number}"))
+
+    def names(*teams: str | Path) -> list[str]:
+        options = [part for each in teams for part in ("--team", each)]
+        document = shell("eval", first / "evals" / "all.jsonl", *options, "--model", model(shell), "--json").json
+        return [candidate["name"] for candidate in document["candidates"]]
+
+    assert names(first, second) == ["desk", "other"]
+    assert names(first, third) == [f"{shell.folder.name}/desk", "below/desk"]
+    assert names(first, "./desk") == ["desk · scripted:good.json"]
+
+
+@pytest.mark.slow
+def test_equal_candidates_share_results_and_each_has_all_of_them(shell: Shell) -> None:
+    """Also fresh, and when the results are known; each case is measured once."""
+    first, second = (team(shell.folder / name, *CASES) for name in ("desk", "copy"))
+    command = ("eval", first / "evals" / "all.jsonl", "--team", first, "--team", second, "--model", model(shell))
+    for options in ((), ("--fresh",), ()):
+        found = shell(*command, "--json", *options)
+        by_name: dict[str, list[str]] = {"desk": [], "copy": []}
+        for each in found.json["results"]:
+            by_name[each["candidate"]].append(each["case"])
+        assert by_name == {name: [case["id"] for case in CASES] for name in ("desk", "copy")}
+        assert [kind["results"] for each in found.json["candidates"] for kind in each["kinds"]] == [1, 1, 2, 1, 1] * 2
+    assert "12 of 12 results are known" in found.err
+    assert asked(shell) == 2
+
+
+def test_equal_cases_each_have_a_result(shell: Shell) -> None:
+    """With their own ids, though they are measured once."""
+    folder = team(shell.folder / "desk", GOLDEN, {**GOLDEN, "id": "again"})
+    document = shell("eval", folder, "--model", model(shell), "--json").json
+    assert outcomes(document) == {"golden": True, "again": True}
 
 
 @pytest.mark.parametrize(

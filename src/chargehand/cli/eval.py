@@ -11,13 +11,14 @@ import click
 from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from chargehand.cli.screen import Screen
     from chargehand.evaluation import BaselineVerdict, Candidate, Evaluation, Result, Suite
 
 MOST_LISTED = 20
 PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
+SCRIPTED = "scripted:"
 
 
 @click.command(cls=Command)
@@ -92,7 +93,8 @@ def eval(
     store = store_of(read, Path(candidates[0].settings.home))
     if fresh:
         store.drop({item.key for item in wanted})
-    if kept := len(known_results(wanted, store)):
+    known = known_results(wanted, store)
+    if kept := sum(item.key in known for item in wanted):
         out.say(f"{kept} of {len(wanted)} results are known from before; --fresh measures them again.")
     progress = _Progress(out, kept, len(wanted))
     try:
@@ -122,13 +124,12 @@ def _prepare(
     from chargehand.evaluation import files_of, read_suite
 
     path, team = _locate_suite(suite)
-    refs = list(dict.fromkeys(teams)) or [team]
-    found = [_candidate(ref, model, judge) for ref in refs for model in dict.fromkeys(models) or (None,)]
+    found = [_candidate(ref, model, judge) for ref in teams or [team] for model in models or [None]]
     for warning in dict.fromkeys(line for _, lines in found for line in lines):
         out.say(f"warning: {warning}")
-    candidates = [candidate for candidate, _ in found]
-    several_teams, several_models = len(refs) > 1, len(set(models)) > 1
-    candidates = _name_candidates(candidates, by_team=several_teams, by_model=several_models)
+    # A team or a model may be given twice, written differently.
+    candidates = _name_candidates([*{(each.team_ref, each.model): each for each, _ in found}.values()])
+    _report_equal(candidates, out)
     tried = {each.team_ref: each.team for each in candidates}
     folder = path if path.is_dir() else path.parent.parent if path.parent.name == "evals" else None
     return read_suite(suite, files_of(path), tried, folder), candidates
@@ -194,21 +195,39 @@ def _candidate(team_ref: str | None, model: str | None, judge: str | None) -> tu
     ]
 
 
-def _name_candidates(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
+def _name_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Each candidate, named after what differs between them. The names are the same on every machine."""
     from dataclasses import replace
 
-    named: dict[str, Candidate] = {}
+    teams = {each.team_ref: each.team.name for each in candidates}
+    by_team, by_model = len(teams) > 1, len(candidates) > len(teams)
+    if len(set(teams.values())) < len(teams):
+        teams = _path_ends(teams)
+    scripts = _path_ends({each.model for each in candidates if each.model and each.model.startswith(SCRIPTED)})
+    named: list[Candidate] = []
     for each in candidates:
         model = each.model or "configured models"
-        model = f"scripted:{Path(model).name}" if model.startswith("scripted:") else model
-        parts = [each.team.name] if by_team or not by_model else []
+        model = f"{SCRIPTED}{scripts[model]}" if model in scripts else model
+        parts = [teams[each.team_ref]] if by_team or not by_model else []
         parts += [model] if by_model or not by_team else []
-        name, number = " · ".join(parts), 2
-        while name in named:
-            name, number = f"{' · '.join(parts)} ({number})", number + 1
-        named[name] = replace(each, name=name)
-    return list(named.values())
+        named.append(replace(each, name=" · ".join(parts)))
+    return named
+
+
+def _path_ends(paths: Collection[str]) -> dict[str, str]:
+    """Each path with its end that tells it from the others: its last part, or more parts where the last are equal."""
+    parts, count = {path: Path(path.removeprefix(SCRIPTED)).parts for path in paths}, 1
+    while len({each[-count:] for each in parts.values()}) < len(set(parts.values())):
+        count += 1
+    return {path: str(Path(*each[-count:])) for path, each in parts.items()}
+
+
+def _report_equal(candidates: Sequence[Candidate], out: Screen) -> None:
+    """A line for each candidate that cannot differ from an earlier one."""
+    known: dict[str, str] = {}
+    for each in candidates:
+        if (first := known.setdefault(each.fingerprint, each.name)) != each.name:
+            out.say(f"warning: {each.name} is equal to {first}: each case is measured once, for both.")
 
 
 def _read_baseline(path: str) -> Evaluation:
