@@ -66,8 +66,8 @@ def eval(
     """Measure how well teams and models do on SUITE: a .jsonl file of cases, a team folder or a shipped team.
 
     Results are stored one by one: after a stop, the same command measures only what is missing. Exit code 0: everything
-    was measured, whether or not it passed. 1: something got worse than --baseline, or no case could be tried. 3: some
-    cases could not be tried.
+    was measured, whether or not it passed. 1: something got worse than --baseline, a candidate passed less than
+    --fail-under, or no case could be tried. 3: some cases could not be tried.
     """
     import asyncio
 

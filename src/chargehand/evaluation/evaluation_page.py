@@ -167,7 +167,7 @@ def _plots(kind: Kind, found: Sequence[tuple[int, str, KindSummary]]) -> str:
 
 
 def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
-    """Quality against cost, if there are at least two candidates."""
+    """Quality and cost, if there are at least two candidates."""
     if len(found) < 2:
         return ""
     spending = [summary.metrics["usd"].estimate.mean for _, _, summary in found if "usd" in summary.metrics]
@@ -180,7 +180,7 @@ def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
             spent = summary.metrics[cost].estimate.mean
             words = f"{who}: {number(first.estimate.mean)} at {number(spent)} {unit}"
             points.append(Point(words, series, spent, first.estimate.mean))
-    return f"<h3>Quality and cost</h3>{plots.scatter(points, unit, 'passed', 'Quality against cost')}"
+    return f"<h3>Quality and cost</h3>{plots.scatter(points, unit, 'passed', 'Quality and cost')}"
 
 
 def _figures(found: Sequence[tuple[int, str, KindSummary]]) -> str:
