@@ -398,7 +398,7 @@ def test_a_model_that_cannot_be_reached_fails_no_case(shell: Shell, case: dict[s
     assert "the line is down" in result["error"]["message"]
 
 
-def test_a_judge_that_cannot_be_read_settles_nothing(shell: Shell) -> None:
+def test_a_scorer_that_cannot_be_read_settles_nothing(shell: Shell) -> None:
     """The case is neither passed nor failed."""
     folder = team(shell.folder / "desk", CASES[3])
     mumbles = {"when": {"role": "scorer"}, "reply": {"text": "Hm."}}
@@ -530,8 +530,8 @@ def test_what_is_no_suite_is_told(shell: Shell) -> None:
     assert shell("eval", folder, "--model", "scripted:none.json").code == 2
 
 
-def test_a_judge_of_its_own_is_asked(shell: Shell) -> None:
-    """Rubrics of all candidates are judged by the same model when one is named."""
+def test_a_scorer_of_its_own_is_asked(shell: Shell) -> None:
+    """Rubrics of all candidates are checked by the same model when one is named."""
     folder = team(shell.folder / "desk", CASES[3])
     strict = {"when": {"role": "scorer"}, "reply": {"json": {"score": 5, "met": False, "reason": "Too short."}}}
     judge = shell.script(strict, name="judge.json")
@@ -561,7 +561,7 @@ def test_a_regression_against_a_baseline_is_exit_1(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("points", "told"), [(79, False), (20, True)])
-def test_a_judge_of_one_case_trips_no_gate(shell: Shell, points: int, told: bool) -> None:
+def test_a_score_of_one_case_trips_no_gate(shell: Shell, points: int, told: bool) -> None:
     """A point less is nothing; far less is said, and that one case cannot tell."""
     folder = team(shell.folder / "desk", CASES[3])
     shell("eval", folder, "--model", model(shell), "-o", "base.json")

@@ -71,6 +71,6 @@ def test_evaluations(shell: Shell) -> None:
         "two equal teams": twice,
         "a case that could not be tried": untried.splitlines()[-1],
         "a case that fails now": worse.message,
-        "too few judged cases": unclear.message,
+        "too few cases with a rubric": unclear.message,
     }
     check_wording("evaluations", {name: text.replace(str(shell.folder), "…") for name, text in messages.items()})

@@ -25,7 +25,12 @@ SCRIPTED = "scripted:"
 @click.argument("suite", metavar="SUITE")
 @click.option("--model", "models", multiple=True, metavar="MODEL", help="provider:name; several are compared.")
 @click.option("--team", "teams", multiple=True, metavar="TEAM", help="Try these teams. [default: the team of SUITE]")
-@click.option("--judge", metavar="MODEL", help="The model that judges rubrics. [default: each candidate's own model]")
+@click.option(
+    "--judge",
+    "scorer",
+    metavar="MODEL",
+    help="The scorer: the model that checks answers against rubrics. [default: each candidate's own model]",
+)
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to try each case.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True, help="How many cases at once.")
 @click.option("--baseline", metavar="FILE", help="The output of an earlier --json: exit 1 if anything got worse.")
@@ -53,7 +58,7 @@ def eval(
     suite: str,
     models: tuple[str, ...],
     teams: tuple[str, ...],
-    judge: str | None,
+    scorer: str | None,
     repeat: int,
     jobs: int,
     baseline: str | None,
@@ -86,7 +91,7 @@ def eval(
     check_writable(output)
     out = screen()
     saved = _read_baseline(baseline) if baseline is not None else None
-    read, candidates = _prepare(suite, models, teams, judge, out)
+    read, candidates = _prepare(suite, models, teams, scorer, out)
     candidates += _plain_calls(read, candidates, single, repeat, out)
     asyncio.run(check_candidates(candidates))
     wanted = items(read, candidates, repeat)
@@ -118,13 +123,13 @@ def eval(
 
 
 def _prepare(
-    suite: str, models: Sequence[str], teams: Sequence[str], judge: str | None, out: Screen
+    suite: str, models: Sequence[str], teams: Sequence[str], scorer: str | None, out: Screen
 ) -> tuple[Suite, list[Candidate]]:
     """The suite, and every team with every model."""
     from chargehand.evaluation import files_of, read_suite
 
     path, team = _locate_suite(suite)
-    found = [_candidate(ref, model, judge) for ref in teams or [team] for model in models or [None]]
+    found = [_candidate(ref, model, scorer) for ref in teams or [team] for model in models or [None]]
     for warning in dict.fromkeys(line for _, lines in found for line in lines):
         out.say(f"warning: {warning}")
     # A team or a model may be given twice, written differently.
@@ -180,16 +185,16 @@ def _locate_suite(suite: str) -> tuple[Path, str | None]:
     )
 
 
-def _candidate(team_ref: str | None, model: str | None, judge: str | None) -> tuple[Candidate, list[str]]:
+def _candidate(team_ref: str | None, model: str | None, scorer: str | None) -> tuple[Candidate, list[str]]:
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.evaluation import Candidate
     from chargehand.settings import OF_TEAM, found_from
 
     supervisor = make_supervisor(team_ref, {"model": model})
-    if judge is not None:
-        judge = f"{OF_TEAM}:{supervisor.script()}" if judge == OF_TEAM else found_from(judge, Path.cwd())
+    if scorer is not None:
+        scorer = f"{OF_TEAM}:{supervisor.script()}" if scorer == OF_TEAM else found_from(scorer, Path.cwd())
     team, ref = supervisor.team, supervisor.team_ref or ""
-    return Candidate(team.name, team, ref, supervisor.team_settings(), judge), [
+    return Candidate(team.name, team, ref, supervisor.team_settings(), scorer), [
         *supervisor.warnings,
         *(problem.message for problem in team.problems() if problem.code == "tool_not_offered"),
     ]
@@ -334,7 +339,7 @@ def _exit_code(evaluation: Evaluation, verdict: BaselineVerdict | None, out: Scr
         for each in verdict.regressions:
             out.complain(f"regression: {each.candidate}: {each.message}")
         for each in verdict.unclear:
-            out.complain(f"too few judged cases to compare: {each.candidate}: {each.message}")
+            out.complain(f"too few cases with a rubric to compare: {each.candidate}: {each.message}")
         for name in verdict.unknown:
             out.complain(f"{name} is not in the baseline: it was not compared.")
         if verdict.regressions:

@@ -126,7 +126,9 @@ def _cost(results: Sequence[Result]) -> str:
 def _verdict(verdict: BaselineVerdict | None) -> str:
     if verdict is None:
         return ""
-    unclear = f"<p>Too few judged cases to decide:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""
+    unclear = (
+        f"<p>Too few cases with a rubric to decide:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""
+    )
     if not verdict.regressions:
         said = f"<p>No regression in {several(verdict.compared, 'comparison')} of cases.</p>"
         return section("Baseline", said + unclear)

@@ -77,7 +77,7 @@ async def check_candidates(candidates: Sequence[Candidate]) -> None:
         models = candidate.models()
         try:
             check_models(models, candidate.settings, candidate.team, candidate.settings.budget)
-            models.check(candidate.examiner(models).model)
+            models.check(candidate.scorer_model(models).model)
         finally:
             await models.close()
 
