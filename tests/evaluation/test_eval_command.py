@@ -398,7 +398,7 @@ def test_a_model_that_cannot_be_reached_fails_no_case(shell: Shell, case: dict[s
     assert "the line is down" in result["error"]["message"]
 
 
-def test_a_judge_that_cannot_be_read_settles_nothing(shell: Shell) -> None:
+def test_a_scorer_that_cannot_be_read_settles_nothing(shell: Shell) -> None:
     """The case is neither passed nor failed."""
     folder = team(shell.folder / "desk", CASES[3])
     mumbles = {"when": {"role": "scorer"}, "reply": {"text": "Hm."}}
@@ -449,15 +449,54 @@ def test_a_home_that_cannot_be_written_is_told(shell: Shell) -> None:
 
 
 def test_scripts_of_one_name_are_told_apart(shell: Shell) -> None:
-    """By a number; a figure never mixes two candidates."""
+    """By their folders; a figure never mixes two candidates."""
     folder = team(shell.folder / "desk", GOLDEN)
     (shell.folder / "other").mkdir()
     bad = model(shell, says("finder", "No."), name="other/good.json")
     document = shell("eval", folder, "--model", model(shell), "--model", bad, "--json").json
     assert [(result["candidate"], result["passed"]) for result in document["results"]] == [
-        ("scripted:good.json", True),
-        ("scripted:good.json (2)", False),
+        (f"scripted:{shell.folder.name}/good.json", True),
+        ("scripted:other/good.json", False),
     ]
+
+
+def test_teams_of_one_name_are_told_apart_by_their_folders(shell: Shell) -> None:
+    """As many parts of the path as are needed; a team that is given twice is one candidate."""
+    first, second, third = (team(shell.folder / name, GOLDEN) for name in ("desk", "other", "below/desk"))
+    for number, folder in enumerate((second, third)):
+        (folder / "workers" / "finder.md").write_text(WORKER.format(name="finder", what=f"Finds {number}"))
+
+    def names(*teams: str | Path) -> list[str]:
+        options = [part for each in teams for part in ("--team", each)]
+        document = shell("eval", first / "evals" / "all.jsonl", *options, "--model", model(shell), "--json").json
+        return [candidate["name"] for candidate in document["candidates"]]
+
+    assert names(first, second) == ["desk", "other"]
+    assert names(first, third) == [f"{shell.folder.name}/desk", "below/desk"]
+    assert names(first, "./desk") == ["desk · scripted:good.json"]
+
+
+@pytest.mark.slow
+def test_equal_candidates_share_results_and_each_has_all_of_them(shell: Shell) -> None:
+    """Also fresh, and when the results are known; each case is measured once."""
+    first, second = (team(shell.folder / name, *CASES) for name in ("desk", "copy"))
+    command = ("eval", first / "evals" / "all.jsonl", "--team", first, "--team", second, "--model", model(shell))
+    for options in ((), ("--fresh",), ()):
+        found = shell(*command, "--json", *options)
+        by_name: dict[str, list[str]] = {"desk": [], "copy": []}
+        for each in found.json["results"]:
+            by_name[each["candidate"]].append(each["case"])
+        assert by_name == {name: [case["id"] for case in CASES] for name in ("desk", "copy")}
+        assert [kind["results"] for each in found.json["candidates"] for kind in each["kinds"]] == [1, 1, 2, 1, 1] * 2
+    assert "12 of 12 results are known" in found.err
+    assert asked(shell) == 2
+
+
+def test_equal_cases_each_have_a_result(shell: Shell) -> None:
+    """With their own ids, though they are measured once."""
+    folder = team(shell.folder / "desk", GOLDEN, {**GOLDEN, "id": "again"})
+    document = shell("eval", folder, "--model", model(shell), "--json").json
+    assert outcomes(document) == {"golden": True, "again": True}
 
 
 @pytest.mark.parametrize(
@@ -491,8 +530,8 @@ def test_what_is_no_suite_is_told(shell: Shell) -> None:
     assert shell("eval", folder, "--model", "scripted:none.json").code == 2
 
 
-def test_a_judge_of_its_own_is_asked(shell: Shell) -> None:
-    """Rubrics of all candidates are judged by the same model when one is named."""
+def test_a_scorer_of_its_own_is_asked(shell: Shell) -> None:
+    """Rubrics of all candidates are checked by the same model when one is named."""
     folder = team(shell.folder / "desk", CASES[3])
     strict = {"when": {"role": "scorer"}, "reply": {"json": {"score": 5, "met": False, "reason": "Too short."}}}
     judge = shell.script(strict, name="judge.json")
@@ -522,7 +561,7 @@ def test_a_regression_against_a_baseline_is_exit_1(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("points", "told"), [(79, False), (20, True)])
-def test_a_judge_of_one_case_trips_no_gate(shell: Shell, points: int, told: bool) -> None:
+def test_a_score_of_one_case_trips_no_gate(shell: Shell, points: int, told: bool) -> None:
     """A point less is nothing; far less is said, and that one case cannot tell."""
     folder = team(shell.folder / "desk", CASES[3])
     shell("eval", folder, "--model", model(shell), "-o", "base.json")

@@ -102,7 +102,7 @@ def test_a_case_that_passed_and_now_fails_is_a_regression() -> None:
 
 
 def test_one_case_judged_by_a_model_is_no_regression_by_itself() -> None:
-    """A judge may change its mind; many such cases show in the figures."""
+    """A scorer may change its mind; many such cases show in the figures."""
     before = [result(str(n), by="judge") for n in range(50)]
     assert told(verdict([result("0", passed=False, by="judge"), *before[1:]], before)) == []
     after = [result(str(n), passed=n > 20, by="judge") for n in range(50)]
@@ -129,7 +129,7 @@ def test_a_judge_who_gives_a_point_less_trips_no_gate(cases: int) -> None:
 
 
 def test_a_judge_of_few_cases_who_gives_far_less_is_told_and_trips_no_gate() -> None:
-    """A few cases do not tell a worse answer from a judge's mood; five that all fall do."""
+    """A few cases do not tell a worse answer from a scorer that varies; five that all fall do."""
     before = [result(str(n), by="judge", score=0.9) for n in range(5)]
     after = [result(str(n), by="judge", score=0.7) for n in range(5)]
     few = verdict(after[:4], before[:4])
@@ -137,16 +137,16 @@ def test_a_judge_of_few_cases_who_gives_far_less_is_told_and_trips_no_gate() -> 
     assert all(part in few.unclear[0].message for part in ("0.9", "0.7", "-0.2"))
     assert told(verdict(after, before)) == ["score"]
     now, then = evaluated(*after[:4]), evaluated(*before[:4])
-    assert "Too few judged cases to decide" in "\n".join(Page(to_html(now, against(now, then))).texts)
+    assert "Too few cases with a rubric to decide" in "\n".join(Page(to_html(now, against(now, then))).texts)
 
 
 def test_what_code_checks_counts_from_the_first_case_on_also_beside_a_judge() -> None:
-    """One case, with a rubric: its exact answer went wrong, and the judge is as pleased as before."""
-    by_judge = Check(name="rubric", passed=True, by="judge", score=0.9)
+    """One case, with a rubric: its exact answer went wrong, and the score is as good as before."""
+    by_scorer = Check(name="rubric", passed=True, by="judge", score=0.9)
 
     def mixed(right: bool) -> Result:
         exact = Check(name="exact", passed=right, score=float(right), said="it is 5")
-        return result("1", right, checks=(exact, by_judge), score=0.95 if right else 0.45)
+        return result("1", right, checks=(exact, by_scorer), score=0.95 if right else 0.45)
 
     assert told(verdict([mixed(False)], [mixed(True)])) == ["1"]
     assert told(verdict([routed("r", "a", "b")], [routed("r", "a", "a")])) == ["accuracy", "r"]

@@ -58,6 +58,8 @@ def test_evaluations(shell: Shell) -> None:
     one = team(shell.folder / "one", GOLDEN)
     shell("eval", one, "--model", model(shell), "-o", "base.json")
     same = shell("eval", one, "--model", model(shell), "--baseline", "base.json").err
+    equal = team(shell.folder / "copy", GOLDEN)
+    twice = shell("eval", one / "evals" / "all.jsonl", "--team", one, "--team", equal, "--model", model(shell)).err
     lost = {"when": {"worker": "finder"}, "reply": {"error": {"status": 400}}}
     untried = shell("eval", one, "--model", model(shell, lost, name="lost.json")).err
     before = [result(str(n), by="judge", score=0.9) for n in range(4)]
@@ -66,8 +68,9 @@ def test_evaluations(shell: Shell) -> None:
     messages = {
         "failed cases": "\n".join(failed),
         "the same results as before": same,
+        "two equal teams": twice,
         "a case that could not be tried": untried.splitlines()[-1],
         "a case that fails now": worse.message,
-        "too few judged cases": unclear.message,
+        "too few cases with a rubric": unclear.message,
     }
     check_wording("evaluations", {name: text.replace(str(shell.folder), "…") for name, text in messages.items()})

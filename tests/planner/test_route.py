@@ -79,6 +79,9 @@ def test_the_router_makes_a_plan_of_one_task() -> None:
     assert keys == ["@route/1", "t1/1/model/1"]
     drafted = [event.data["source"] for event in run.events if event.kind == "plan_drafted"]
     assert drafted == ["router"]
+    approved = [event.data["notes"] for event in run.events if event.kind == "plan_approved"]
+    assert approved == [[]]
+    assert not {*report.plan.advice()} & {*report.notes}  # type: ignore[union-attr]
 
 
 def test_a_secondary_works_beside_the_primary() -> None:

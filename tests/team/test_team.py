@@ -21,7 +21,8 @@ from chargehand.team import Example, RouteExample, RouteRule, Scrutiny, Team, Wo
 from chargehand.testing import ScriptedModel
 from chargehand.tools import BUILTIN, Tool, tool
 from chargehand.values.budget import Budget
-from chargehand.values.plan import Problem, SynthesisSpec, errors_in
+from chargehand.values.plan import Plan, Problem, SynthesisSpec, Task, errors_in
+from chargehand.values.program import Program
 from chargehand.values.recovery_policy import Condition, Policy, Rung
 from chargehand.workers.agent import Agent
 
@@ -187,6 +188,38 @@ def test_a_wrong_section_of_a_team_is_refused_by_its_key(section: dict[str, Any]
     assert problem.code == code
     assert problem.message.startswith(next(iter(section)))
     assert ("Did you mean" in problem.message) == (code == "unknown_key")
+
+
+ANALYZER = Worker("a", "Analyses", kind="analyzer", tools=["secrets"])
+HUMAN = Worker("a", "Decides", kind="human")
+SCRIPT = Worker("a", "Converts", kind="command", command=["convert"])
+CODER = Worker("a", "Codes", kind="command", program=Program(command=("claude",), preset="claude"))
+AGENT, OTHER = Worker("a", "Works"), Worker("b", "Works too")
+
+
+@pytest.mark.parametrize(
+    ("workers", "mode", "expected"),
+    [
+        ([AGENT, OTHER], "plan", (True, True)),
+        ([AGENT], "plan", (False, True)),
+        ([AGENT, OTHER], "route", (False, True)),
+        ([CODER, OTHER], "plan", (True, True)),
+        ([ANALYZER, OTHER], "plan", (False, False)),
+        ([HUMAN, OTHER], "plan", (False, False)),
+        ([SCRIPT, OTHER], "plan", (False, False)),
+        ([Worker("a", "Leads", kind="delegate", team=Team([AGENT])), OTHER], "plan", (True, True)),
+        ([Worker("a", "Leads", kind="delegate", team=Team([ANALYZER])), OTHER], "plan", (False, False)),
+    ],
+)
+def test_one_agent_is_advised_only_where_it_could_do_the_work(
+    workers: list[Worker], mode: Any, expected: tuple[bool, bool]
+) -> None:
+    """Where a model works, and for one task only if neither the size of the team nor its mode asks for one."""
+    team = Team(workers, mode=mode)
+    first = Task(id="t1", worker="a", instruction="Do it.", success_criterion="Done.")
+    chain = Plan(goal="g", tasks=(first, first.model_copy(update={"id": "t2", "depends_on": ("t1",)})))
+    one = Plan(goal="g", tasks=(first,))
+    assert tuple(bool(team.advice(plan, parallel_inside=False)) for plan in (one, chain)) == expected
 
 
 def test_a_pydantic_model_is_an_output_schema() -> None:

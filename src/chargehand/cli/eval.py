@@ -11,20 +11,26 @@ import click
 from chargehand.cli.shared_options import Command, screen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from chargehand.cli.screen import Screen
     from chargehand.evaluation import BaselineVerdict, Candidate, Evaluation, Result, Suite
 
 MOST_LISTED = 20
 PARTIAL, FAILED, USAGE, INTERRUPTED = 3, 1, 2, 130
+SCRIPTED = "scripted:"
 
 
 @click.command(cls=Command)
 @click.argument("suite", metavar="SUITE")
 @click.option("--model", "models", multiple=True, metavar="MODEL", help="provider:name; several are compared.")
 @click.option("--team", "teams", multiple=True, metavar="TEAM", help="Try these teams. [default: the team of SUITE]")
-@click.option("--judge", metavar="MODEL", help="The model that judges rubrics. [default: each candidate's own model]")
+@click.option(
+    "--judge",
+    "scorer",
+    metavar="MODEL",
+    help="The scorer: the model that checks answers against rubrics. [default: each candidate's own model]",
+)
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="How often to try each case.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=4, show_default=True, help="How many cases at once.")
 @click.option("--baseline", metavar="FILE", help="The output of an earlier --json: exit 1 if anything got worse.")
@@ -52,7 +58,7 @@ def eval(
     suite: str,
     models: tuple[str, ...],
     teams: tuple[str, ...],
-    judge: str | None,
+    scorer: str | None,
     repeat: int,
     jobs: int,
     baseline: str | None,
@@ -65,8 +71,8 @@ def eval(
     """Measure how well teams and models do on SUITE: a .jsonl file of cases, a team folder or a shipped team.
 
     Results are stored one by one: after a stop, the same command measures only what is missing. Exit code 0: everything
-    was measured, whether or not it passed. 1: something got worse than --baseline, or no case could be tried. 3: some
-    cases could not be tried.
+    was measured, whether or not it passed. 1: something got worse than --baseline, a candidate passed less than
+    --fail-under, or no case could be tried. 3: some cases could not be tried.
     """
     import asyncio
 
@@ -85,14 +91,15 @@ def eval(
     check_writable(output)
     out = screen()
     saved = _read_baseline(baseline) if baseline is not None else None
-    read, candidates = _prepare(suite, models, teams, judge, out)
+    read, candidates = _prepare(suite, models, teams, scorer, out)
     candidates += _plain_calls(read, candidates, single, repeat, out)
     asyncio.run(check_candidates(candidates))
     wanted = items(read, candidates, repeat)
     store = store_of(read, Path(candidates[0].settings.home))
     if fresh:
         store.drop({item.key for item in wanted})
-    if kept := len(known_results(wanted, store)):
+    known = known_results(wanted, store)
+    if kept := sum(item.key in known for item in wanted):
         out.say(f"{kept} of {len(wanted)} results are known from before; --fresh measures them again.")
     progress = _Progress(out, kept, len(wanted))
     try:
@@ -116,19 +123,18 @@ def eval(
 
 
 def _prepare(
-    suite: str, models: Sequence[str], teams: Sequence[str], judge: str | None, out: Screen
+    suite: str, models: Sequence[str], teams: Sequence[str], scorer: str | None, out: Screen
 ) -> tuple[Suite, list[Candidate]]:
     """The suite, and every team with every model."""
     from chargehand.evaluation import files_of, read_suite
 
     path, team = _locate_suite(suite)
-    refs = list(dict.fromkeys(teams)) or [team]
-    found = [_candidate(ref, model, judge) for ref in refs for model in dict.fromkeys(models) or (None,)]
+    found = [_candidate(ref, model, scorer) for ref in teams or [team] for model in models or [None]]
     for warning in dict.fromkeys(line for _, lines in found for line in lines):
         out.say(f"warning: {warning}")
-    candidates = [candidate for candidate, _ in found]
-    several_teams, several_models = len(refs) > 1, len(set(models)) > 1
-    candidates = _name_candidates(candidates, by_team=several_teams, by_model=several_models)
+    # A team or a model may be given twice, written differently.
+    candidates = _name_candidates([*{(each.team_ref, each.model): each for each, _ in found}.values()])
+    _report_equal(candidates, out)
     tried = {each.team_ref: each.team for each in candidates}
     folder = path if path.is_dir() else path.parent.parent if path.parent.name == "evals" else None
     return read_suite(suite, files_of(path), tried, folder), candidates
@@ -179,36 +185,54 @@ def _locate_suite(suite: str) -> tuple[Path, str | None]:
     )
 
 
-def _candidate(team_ref: str | None, model: str | None, judge: str | None) -> tuple[Candidate, list[str]]:
+def _candidate(team_ref: str | None, model: str | None, scorer: str | None) -> tuple[Candidate, list[str]]:
     from chargehand.cli.make_supervisor import make_supervisor
     from chargehand.evaluation import Candidate
     from chargehand.settings import OF_TEAM, found_from
 
     supervisor = make_supervisor(team_ref, {"model": model})
-    if judge is not None:
-        judge = f"{OF_TEAM}:{supervisor.script()}" if judge == OF_TEAM else found_from(judge, Path.cwd())
+    if scorer is not None:
+        scorer = f"{OF_TEAM}:{supervisor.script()}" if scorer == OF_TEAM else found_from(scorer, Path.cwd())
     team, ref = supervisor.team, supervisor.team_ref or ""
-    return Candidate(team.name, team, ref, supervisor.team_settings(), judge), [
+    return Candidate(team.name, team, ref, supervisor.team_settings(), scorer), [
         *supervisor.warnings,
         *(problem.message for problem in team.problems() if problem.code == "tool_not_offered"),
     ]
 
 
-def _name_candidates(candidates: Sequence[Candidate], *, by_team: bool, by_model: bool) -> list[Candidate]:
+def _name_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Each candidate, named after what differs between them. The names are the same on every machine."""
     from dataclasses import replace
 
-    named: dict[str, Candidate] = {}
+    teams = {each.team_ref: each.team.name for each in candidates}
+    by_team, by_model = len(teams) > 1, len(candidates) > len(teams)
+    if len(set(teams.values())) < len(teams):
+        teams = _path_ends(teams)
+    scripts = _path_ends({each.model for each in candidates if each.model and each.model.startswith(SCRIPTED)})
+    named: list[Candidate] = []
     for each in candidates:
         model = each.model or "configured models"
-        model = f"scripted:{Path(model).name}" if model.startswith("scripted:") else model
-        parts = [each.team.name] if by_team or not by_model else []
+        model = f"{SCRIPTED}{scripts[model]}" if model in scripts else model
+        parts = [teams[each.team_ref]] if by_team or not by_model else []
         parts += [model] if by_model or not by_team else []
-        name, number = " · ".join(parts), 2
-        while name in named:
-            name, number = f"{' · '.join(parts)} ({number})", number + 1
-        named[name] = replace(each, name=name)
-    return list(named.values())
+        named.append(replace(each, name=" · ".join(parts)))
+    return named
+
+
+def _path_ends(paths: Collection[str]) -> dict[str, str]:
+    """Each path with its end that tells it from the others: its last part, or more parts where the last are equal."""
+    parts, count = {path: Path(path.removeprefix(SCRIPTED)).parts for path in paths}, 1
+    while len({each[-count:] for each in parts.values()}) < len(set(parts.values())):
+        count += 1
+    return {path: str(Path(*each[-count:])) for path, each in parts.items()}
+
+
+def _report_equal(candidates: Sequence[Candidate], out: Screen) -> None:
+    """A line for each candidate that cannot differ from an earlier one."""
+    known: dict[str, str] = {}
+    for each in candidates:
+        if (first := known.setdefault(each.fingerprint, each.name)) != each.name:
+            out.say(f"warning: {each.name} is equal to {first}: each case is measured once, for both.")
 
 
 def _read_baseline(path: str) -> Evaluation:
@@ -315,7 +339,7 @@ def _exit_code(evaluation: Evaluation, verdict: BaselineVerdict | None, out: Scr
         for each in verdict.regressions:
             out.complain(f"regression: {each.candidate}: {each.message}")
         for each in verdict.unclear:
-            out.complain(f"too few judged cases to compare: {each.candidate}: {each.message}")
+            out.complain(f"too few cases with a rubric to compare: {each.candidate}: {each.message}")
         for name in verdict.unknown:
             out.complain(f"{name} is not in the baseline: it was not compared.")
         if verdict.regressions:

@@ -12,8 +12,8 @@ from chargehand.evaluation.summary import Evaluation, better, figures, metric_na
 from chargehand.trace.number_text import several, short
 from chargehand.values.base import Value
 
-# Scores of a judge for the same answer vary by a few points.
-JUDGED_TOLERANCE = 0.05
+# Scores of a scorer for the same answer vary by a few points.
+SCORE_TOLERANCE = 0.05
 _ROUNDING = 1e-9
 
 
@@ -30,7 +30,7 @@ class BaselineVerdict(Value):
     """What became worse. `compared` counts the shared cases; a candidate without a counterpart is in `unknown`."""
 
     regressions: tuple[Regression, ...] = ()
-    # Lower scores of a judge over too few cases to rule out the judge's own variation: not regressions.
+    # Lower scores over too few cases to rule out the scorer's own variation: not regressions.
     unclear: tuple[Regression, ...] = ()
     compared: int = 0
     unknown: tuple[str, ...] = ()
@@ -71,15 +71,15 @@ def _find_worse(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> 
         now = [result for result in ours if result.kind == kind]
         before = [result for result in theirs if result.kind == kind]
         for metric in metric_names(kind, before):
-            judged = metric in ("passed", "score") and any(result.judged for result in (*now, *before))
-            if (worse := _worse(kind, metric, now, before, judged=judged)) is not None:
+            scored = metric in ("passed", "score") and any(result.is_scored for result in (*now, *before))
+            if (worse := _worse(kind, metric, now, before, scored=scored)) is not None:
                 message, cases = worse
                 regression = Regression(candidate=name, kind=kind, metric=metric, message=message)
-                yield regression, not judged or cases >= FEWEST
+                yield regression, not scored or cases >= FEWEST
 
 
 def _worse(
-    kind: Kind, metric: str, now: Sequence[Result], before: Sequence[Result], *, judged: bool
+    kind: Kind, metric: str, now: Sequence[Result], before: Sequence[Result], *, scored: bool
 ) -> tuple[str, int] | None:
     """A message that a figure got worse, and the number of cases; None if it may be chance."""
     ours, theirs = figures(kind, metric, now), figures(kind, metric, before)
@@ -93,7 +93,7 @@ def _worse(
             loss, least = change.mean, change.low
         case "neither":
             return None
-    if least <= _ROUNDING or (judged and loss <= JUDGED_TOLERANCE):
+    if least <= _ROUNDING or (scored and loss <= SCORE_TOLERANCE):
         return None
     was, is_now = (fmean(fmean(each[case]) for case in ours if case in theirs) for each in (theirs, ours))
     interval = f" (95 %: {change.low:.3g} to {change.high:.3g})" if change.low < change.high else ""
@@ -102,7 +102,7 @@ def _worse(
 
 
 def _no_longer(name: str, ours: Sequence[Result], theirs: Sequence[Result]) -> Iterator[Regression]:
-    """Cases that passed every check by code and now fail one of them. Verdicts of a judge do not count."""
+    """Cases that passed every check by code and now fail one of them. Verdicts of a scorer do not count."""
     passed: dict[str, bool] = {}
     for result in theirs:
         passed[result.case] = passed.get(result.case, True) and not result.failed_by_code

@@ -25,13 +25,13 @@ PLAIN_CALL = "one plain call"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`settings` include those of the team. `judge` is the model that judges rubrics; None for its own scorer."""
+    """`settings` include those of the team. `scorer` is the model that checks rubrics; None for its own."""
 
     name: str
     team: Team
     team_ref: str
     settings: Settings
-    judge: str | None = None
+    scorer: str | None = None
     # One plain call instead of the team: only whole runs are tried with it.
     is_plain: bool = False
 
@@ -46,9 +46,9 @@ class Candidate:
     def role_model(self, models: Models, role: Role, tier: Tier | None = None) -> SupervisorModel:
         return supervisor_model(self.settings.model_for(role, tier), models)
 
-    def examiner(self, models: Models) -> SupervisorModel:
-        """The model that judges rubrics: a scorer of the large tier unless one is named."""
-        choice = self.settings.model_for("scorer", "large") if self.judge is None else ModelChoice(model=self.judge)
+    def scorer_model(self, models: Models) -> SupervisorModel:
+        """The model that checks rubrics: its own scorer of the large tier unless one is named."""
+        choice = self.settings.model_for("scorer", "large") if self.scorer is None else ModelChoice(model=self.scorer)
         return supervisor_model(choice, models)
 
     @property
@@ -57,7 +57,7 @@ class Candidate:
             "version": __version__,
             "team": self.team.to_json(),
             "settings": self.settings.model_dump(mode="json", exclude={"home", "team", "pinned"}),
-            "judge": self.judge,
+            "scorer": self.scorer,
             "scripts": [_script(name) for name in sorted(self._scripts())],
         }
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
@@ -68,7 +68,7 @@ class Candidate:
 
     def _scripts(self) -> set[str]:
         settings = self.settings
-        names = {settings.model, self.judge, *settings.tiers.values(), *(r.model for r in settings.roles.values())}
+        names = {settings.model, self.scorer, *settings.tiers.values(), *(r.model for r in settings.roles.values())}
         names |= {worker.model for worker in self.team.workers}
         return {name.removeprefix(SCRIPTED) for name in names if name is not None and name.startswith(SCRIPTED)}
 

@@ -126,7 +126,9 @@ def _cost(results: Sequence[Result]) -> str:
 def _verdict(verdict: BaselineVerdict | None) -> str:
     if verdict is None:
         return ""
-    unclear = f"<p>Too few judged cases to decide:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""
+    unclear = (
+        f"<p>Too few cases with a rubric to decide:</p>{_list_regressions(verdict.unclear)}" if verdict.unclear else ""
+    )
     if not verdict.regressions:
         said = f"<p>No regression in {several(verdict.compared, 'comparison')} of cases.</p>"
         return section("Baseline", said + unclear)
@@ -167,7 +169,7 @@ def _plots(kind: Kind, found: Sequence[tuple[int, str, KindSummary]]) -> str:
 
 
 def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
-    """Quality against cost, if there are at least two candidates."""
+    """Quality and cost, if there are at least two candidates."""
     if len(found) < 2:
         return ""
     spending = [summary.metrics["usd"].estimate.mean for _, _, summary in found if "usd" in summary.metrics]
@@ -180,7 +182,7 @@ def _scatter(found: Sequence[tuple[int, str, KindSummary]]) -> str:
             spent = summary.metrics[cost].estimate.mean
             words = f"{who}: {number(first.estimate.mean)} at {number(spent)} {unit}"
             points.append(Point(words, series, spent, first.estimate.mean))
-    return f"<h3>Quality and cost</h3>{plots.scatter(points, unit, 'passed', 'Quality against cost')}"
+    return f"<h3>Quality and cost</h3>{plots.scatter(points, unit, 'passed', 'Quality and cost')}"
 
 
 def _figures(found: Sequence[tuple[int, str, KindSummary]]) -> str:

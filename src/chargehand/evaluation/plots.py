@@ -124,7 +124,7 @@ class Point:
 
 
 def scatter(points: Sequence[Point], across: str, up: str, label: str) -> str:
-    """Quality, from 0 to 1, against cost."""
+    """Cost across, quality from 0 to 1 up."""
     width, height, left, bottom = 560, 260, 56, 216
     most = max((point.x for point in points), default=0.0) * 1.15 or 1.0
     marks = "".join(

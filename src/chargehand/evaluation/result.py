@@ -20,10 +20,11 @@ class Check(Value):
 
     name: str
     passed: bool
+    # "judge", after the option `--judge`, is the scorer.
     by: Literal["code", "judge"] = "code"
-    # 1 or 0 for a check by code; otherwise the score from the judge.
+    # 1 or 0 for a check by code; otherwise the score from the scorer.
     score: float = Field(ge=0, le=1)
-    # The actual value, or the reason from the judge.
+    # The actual value, or the reason from the scorer.
     said: str = ""
 
 
@@ -45,8 +46,8 @@ class _Trial(Value):
     error: Fault | None = None
 
     @property
-    def judged(self) -> bool:
-        """Whether passing depends on the verdict of a model."""
+    def is_scored(self) -> bool:
+        """Whether passing depends on a scorer."""
         return any(check.by == "judge" for check in self.checks)
 
     @property

@@ -56,9 +56,9 @@ def store_of(suite: Suite, home: Path) -> Store:
 
 
 def known_results(wanted: Sequence[Item], store: Store) -> dict[str, Result]:
-    """The stored results, without cases that could not be tried."""
+    """Key -> stored result, without cases that could not be tried. Items with the same key share a result."""
     found = store.read()
-    return {item.key: _rename_result(found[item.key], item) for item in wanted if _counts(found.get(item.key))}
+    return {item.key: found[item.key] for item in wanted if _counts(found.get(item.key))}
 
 
 def _counts(result: Result | None) -> bool:
@@ -66,7 +66,7 @@ def _counts(result: Result | None) -> bool:
 
 
 def _rename_result(result: Result, item: Item) -> Result:
-    """A result with the present id, file and line of its case, which may have changed since."""
+    """A result as one of this item, since its case or candidate may have had another name when it was measured."""
     where = {"case": item.placed.id, "file": item.placed.file, "line": item.placed.line}
     return result.model_copy(update={**where, "candidate": item.candidate.name})
 
@@ -77,7 +77,7 @@ async def check_candidates(candidates: Sequence[Candidate]) -> None:
         models = candidate.models()
         try:
             check_models(models, candidate.settings, candidate.team, candidate.settings.budget)
-            models.check(candidate.examiner(models).model)
+            models.check(candidate.scorer_model(models).model)
         finally:
             await models.close()
 
@@ -85,17 +85,22 @@ async def check_candidates(candidates: Sequence[Candidate]) -> None:
 async def measure(
     wanted: Sequence[Item], store: Store, on_result: OnResult | None = None, at_once: int = AT_ONCE
 ) -> list[Result]:
-    """A result for every item, in the same order. Stored results are not measured again."""
+    """A result for every item, in the same order. Nothing is measured that is stored, and no key twice."""
     results = known_results(wanted, store)
-    missing = iter([item for item in wanted if item.key not in results])
+    by_key: dict[str, list[Item]] = {}
+    for item in wanted:
+        if item.key not in results:
+            by_key.setdefault(item.key, []).append(item)
+    missing = iter(by_key.values())
 
     async def work() -> None:
-        for item in missing:  # all workers share it: each takes the next item
-            result = await _result(item)
+        for same in missing:  # all workers share it: each takes the next one
+            result = await _result(same[0])
             store.append(result)
-            results[item.key] = result
+            results[result.key] = result
             if on_result is not None:
-                on_result(result)
+                for item in same:
+                    on_result(_rename_result(result, item))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -103,7 +108,7 @@ async def measure(
                 group.create_task(work())
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
-    return [results[item.key] for item in wanted]
+    return [_rename_result(results[item.key], item) for item in wanted]
 
 
 async def _result(item: Item) -> Result:

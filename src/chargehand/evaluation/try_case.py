@@ -39,7 +39,7 @@ from chargehand.values.request import Request
 from chargehand.workers import Assignment
 
 RUN = "eval"
-NO_JUDGE = "The judge gave no usable answer."
+NO_SCORE = "The scorer gave no usable answer."
 _MOST_ANSWER = 600
 
 
@@ -48,7 +48,7 @@ async def try_case(placed: Placed, candidate: Candidate) -> Tried:
     began = time.monotonic()
     async with _bench(candidate) as bench:
         tried = await _try_case(placed, bench)
-    return tried.model_copy(update={"seconds": time.monotonic() - began - bench.judging_s})
+    return tried.model_copy(update={"seconds": time.monotonic() - began - bench.scoring_s})
 
 
 async def _try_case(placed: Placed, bench: _Bench) -> Tried:
@@ -74,7 +74,7 @@ class _Bench:
     candidate: Candidate
     models: Models
     faults: list[Fault] = field(default_factory=list[Fault])
-    judging_s: float = 0.0
+    scoring_s: float = 0.0
 
     def request(self, text: str, placed: Placed | None = None) -> Request:
         settings = self.candidate.settings
@@ -108,20 +108,20 @@ class _Bench:
                 pass
 
     async def finish(self, tried: Tried, rubric: str | None, asked: str, output: JSON) -> Tried:
-        """The trial with the judge's check, if there is a rubric. Time for judging does not count for the candidate."""
+        """The trial with the scorer's check, if there is a rubric. Its time does not count for the candidate."""
         if rubric is None or tried.error is not None:
             return tried
         began = time.monotonic()
         async with self.engine() as engine:
             task = Task(id="case", worker="candidate", instruction=asked, success_criterion=rubric)
             given = done("case", "candidate", summary="", output=output)
-            found = await score(Assignment(task, 1, {}), given, engine, self.candidate.examiner(self.models))
-        self.judging_s = time.monotonic() - began
+            found = await score(Assignment(task, 1, {}), given, engine, self.candidate.scorer_model(self.models))
+        self.scoring_s = time.monotonic() - began
         if found is None:  # no verdict: neither passed nor failed
-            fault = self.faults[-1] if self.faults else Fault(kind="contract", message=NO_JUDGE)
+            fault = self.faults[-1] if self.faults else Fault(kind="contract", message=NO_SCORE)
             return tried.model_copy(update={"error": fault})
-        judged = Check(name="rubric", passed=found.met, by="judge", score=found.score / 100, said=found.reason)
-        return tried.model_copy(update={"checks": (*tried.checks, judged)})
+        check = Check(name="rubric", passed=found.met, by="judge", score=found.score / 100, said=found.reason)
+        return tried.model_copy(update={"checks": (*tried.checks, check)})
 
 
 @asynccontextmanager

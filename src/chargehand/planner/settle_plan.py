@@ -98,7 +98,7 @@ async def agree(
         PlanApproved(
             plan=plan.to_json(),
             strategy=plan.strategy,
-            notes=list(plan.advice(by_teams=team.does_by_teams(plan.tasks), workers=len(team.workers))),
+            notes=list(team.advice(plan, parallel_inside=True)),
             given=given,
             usage=usage.to_json(),
             ceiling=None if ceiling is None else {"tokens": ceiling, "of": request.budget.tokens},

@@ -55,8 +55,7 @@ def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis
     usage = Usage.total([done.planning, *(outcome.usage for outcome in done.outcomes.values()), synthesis.usage])
     timing = _timing(done, synthesis, engine.clock.now())
     # A chain of teams is not a chain if tasks ran in parallel inside them.
-    by_teams = team.does_by_teams(done.plan.tasks) and timing.speedup >= PARALLEL
-    advice = done.plan.advice(by_teams=by_teams, workers=len(team.workers))
+    advice = team.advice(done.plan, parallel_inside=timing.speedup >= PARALLEL)
     return Report(
         run=engine.run,
         request=request.text,

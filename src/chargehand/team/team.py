@@ -20,6 +20,7 @@ from chargehand.values.plan import (
     TIERS,
     UNASSIGNED,
     FactoryLimits,
+    Plan,
     Problem,
     SynthesisSpec,
     Task,
@@ -208,7 +209,22 @@ class Team:
         lines = [*(line for team in self.nested for line in team.disclaimers), self.disclaimer]
         return tuple(dict.fromkeys(line for line in lines if line))
 
-    def does_by_teams(self, tasks: Iterable[Task]) -> bool:
+    def advice(self, plan: Plan, *, parallel_inside: bool) -> tuple[str, ...]:
+        """The advice of a plan, where it fits this team.
+
+        `parallel_inside`: teams that do tasks of the plan run tasks of their own in parallel, whatever its shape.
+        """
+        # One task is what a single worker, and a team that routes, is for.
+        one_is_meant = plan.strategy == "single" and (len(self.workers) == 1 or self.mode == "route")
+        is_wide = parallel_inside and self._works_by_teams(plan.tasks)
+        return () if one_is_meant or is_wide or not self._works_by_models(plan.tasks) else plan.advice()
+
+    def _works_by_models(self, tasks: Iterable[Task]) -> bool:
+        """Whether a model does any of these tasks. A worker that only the plan defines is an agent."""
+        without = {name for worker in self.workers if not worker.uses_model for name in (worker.name, worker.pool)}
+        return any(task.worker not in without for task in tasks)
+
+    def _works_by_teams(self, tasks: Iterable[Task]) -> bool:
         """Whether a team within this one does any of these tasks."""
         teams = {name for worker in self.workers if worker.team is not None for name in (worker.name, worker.pool)}
         return any(task.worker in teams for task in tasks)

@@ -239,6 +239,19 @@ class Worker:
         """Whether it is an agent whose tools all read the request's material: without any it can do nothing."""
         return self.kind == "agent" and bool(self.tools) and set(self.tool_names) <= _READ_MATERIAL
 
+    @property
+    def uses_model(self) -> bool:
+        """Whether a model does its work: its own, that of a coding agent, or those of its team."""
+        match self.kind:
+            case "agent":
+                return True
+            case "delegate":
+                return self.team is None or any(worker.uses_model for worker in self.team.workers)
+            case "command":
+                return self.program is not None and self.program.preset is not None
+            case "analyzer" | "human":
+                return False
+
     def without_tools(self, names: Iterable[str]) -> Worker:
         """The same worker without tools of these names; `web` is the mark that would give it the web tools."""
         gone = set(names)

@@ -1,4 +1,4 @@
-"""The answer of a run: suspected bugs with the commands that show them."""
+"""The answer of a run: suspected bugs with the commands that show them, and the command that runs the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chargehand.apps.testgen.report_text import answer
-from chargehand.values.outcome import Finding
+from chargehand.values.outcome import Finding, done
 from chargehand.values.plan import Plan, SynthesisSpec, Task
 from chargehand.values.report import Report
 from tests.apps.testgen.rooms import project
@@ -50,3 +50,31 @@ def test_the_command_of_a_bug_runs_from_the_current_folder(
         command.replace("python -c", f"{sys.executable} -c"), shell=True, capture_output=True, text=True, check=False
     )
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", ["", "code here"])
+@pytest.mark.parametrize("here", [".", "project", "elsewhere"])
+def test_the_command_for_tests_that_do_not_find_the_code_runs_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, here: str
+) -> None:
+    """Wherever the project, its code and the tests are."""
+    at = project(tmp_path / "project", {f"{root}/unit.py".lstrip("/"): "def f():\n    return 1\n"})
+    tests = project(
+        tmp_path / "the tests", {"test_unit.py": "import unit\n\ndef test_f():\n    assert unit.f() == 1\n"}
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / here)
+    made = {"module": "unit", "file": "test_unit.py", "source": "x", "tests": 1, "unusable": {}}
+    outcomes = (
+        done("unit", "verifier", summary="", output=made),
+        done("coverage", "surveyor", summary="", output={"needs": [root], "skipped": []}),
+    )
+    told = report(at, [root]).model_copy(update={"outcomes": outcomes, "findings": ()})
+    text = answer(told, {"test_unit.py": tests / "test_unit.py"})
+    command = text.partition("\n```sh\n")[2].partition("\n```\n")[0]
+    assert command.startswith("PYTHONPATH=")
+    ran = subprocess.run(
+        command.replace("python -m", f"{sys.executable} -m"), shell=True, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout

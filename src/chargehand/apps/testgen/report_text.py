@@ -52,10 +52,20 @@ def _written_part(report: Report, written: Mapping[str, Path], conftest: Path | 
         lines.append(f"- `{conftest}`: lets them find the code")
     count = sum(each["tests"] for each in made)
     head = f"# {several(count, 'test')} in {several(len(made), 'file')}, each run three times"
-    needs = [root or "." for root in _last(report.outcomes).get("needs", ())]
-    path = f"\n\nThey import from `{'`, `'.join(needs)}` of the project: install it, or run them with it in PYTHONPATH."
     settings = _last(report.outcomes).get("settings")
-    return f"{head}\n\n" + "\n".join(lines) + (path if needs else "") + (f"\n\n{settings}" if settings else "")
+    parts = [head, "\n".join(lines), _how_to_run(report, written[made[0]["file"]].parent), settings]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _how_to_run(report: Report, folder: Path) -> str:
+    """A command for tests that do not find the code by themselves; empty if they do."""
+    needs: list[str] = _last(report.outcomes).get("needs", [])
+    project = _project(report)
+    if not needs or project is None:
+        return ""
+    path = ":".join(_from_here(project[0] / each) for each in needs)
+    command = f"PYTHONPATH={shlex.quote(path)} python -m pytest {shlex.quote(_from_here(folder))}"
+    return f"They do not find the code by themselves. Install the project, or run them with:\n\n```sh\n{command}\n```"
 
 
 def _worth(made: dict[str, Any]) -> str:
@@ -67,15 +77,24 @@ def _worth(made: dict[str, Any]) -> str:
 
 def _where(report: Report) -> str:
     """The beginning of a command that runs in the project and finds its modules; empty if nothing is needed."""
-    contexts = [task.context for task in report.plan.tasks if task.worker == "surveyor"] if report.plan else []
-    if not contexts:
+    project = _project(report)
+    if project is None:
         return ""
-    root, roots = Path(contexts[0]["root"]), [path for path in contexts[0]["options"]["paths"] if path not in ("", ".")]
+    root, paths = project
+    roots = [path for path in paths if path not in ("", ".")]
     path = f"PYTHONPATH={shlex.quote(':'.join(roots))} " if roots else ""
-    if root == Path.cwd():
-        return path
-    inside = root.is_relative_to(Path.cwd())
-    return f"cd {shlex.quote(str(root.relative_to(Path.cwd()) if inside else root))} && {path}"
+    return path if root == Path.cwd() else f"cd {shlex.quote(_from_here(root))} && {path}"
+
+
+def _project(report: Report) -> tuple[Path, list[str]] | None:
+    """The root of the project, and the folders in it that modules are imported from; None for a run without a plan."""
+    contexts = [task.context for task in report.plan.tasks if task.worker == "surveyor"] if report.plan else []
+    return (Path(contexts[0]["root"]), contexts[0]["options"]["paths"]) if contexts else None
+
+
+def _from_here(path: Path) -> str:
+    """The path as seen from the current folder, if it is inside of it."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _bugs(findings: Sequence[Finding], where: str) -> str:

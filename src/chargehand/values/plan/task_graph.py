@@ -110,13 +110,8 @@ class Plan(Value):
         has_dependents = self.dependents()
         return tuple(task.id for task in self.tasks if task.id not in has_dependents)
 
-    def advice(self, *, by_teams: bool = False, workers: int = 2) -> tuple[str, ...]:
-        """A sentence for a team that is larger than the work needs. `workers` is the size of the team.
-
-        `by_teams`: some tasks are done by teams, whose own tasks may run in parallel whatever this plan looks like.
-        """
-        if by_teams or (workers == 1 and self.strategy == "single"):
-            return ()
+    def advice(self) -> tuple[str, ...]:
+        """A sentence for a plan that one agent could do as well."""
         if self.strategy == "single":
             return ("One task: a single agent would do; synthesis is skipped.",)
         if self.strategy == "sequential":
