@@ -178,6 +178,21 @@ def test_a_script_named_from_its_folder_is_found_by_a_resume_elsewhere(
 # --- what to do next ------------------------------------------------------------------------------------------------
 
 
+def test_a_task_with_too_small_a_budget_in_the_plan_is_helped_by_another_plan(shell: Shell) -> None:
+    """More for the run, or another try, is not advised and tries nothing."""
+    path = shell.write("plan.json", plan(task("t1"), task("t2") | {"budget": {"tokens": 300}}))
+    got = shell("run", "--plan", path, "--model", shell.script(), "--json")
+    run = got.json["run"]
+    assert (got.code, got.json["outcomes"][1]["error"]["kind"]) == (3, "budget")
+    shown = shell("show", run)
+    assert f"chargehand fork {run} --plan plan.json" in shown.out
+    assert "chargehand resume" not in shown.out
+    for more in (("--tokens", "50000"), ("--retry-failed",)):
+        again = shell("resume", run, *more, "--json")
+        assert (again.code, again.json["usage"]) == (3, got.json["usage"])
+        assert "the plan gives t2 too small a budget" in again.err
+
+
 def test_a_run_out_of_tokens_is_advised_to_get_more(shell: Shell) -> None:
     """Trying again with the same budget would not help."""
     model = shell.script(planned(*(task(f"t{n}") for n in range(9))))

@@ -417,7 +417,7 @@ def test_lines_of_progress() -> None:
     """One line for each kind of event that has one."""
     fields: dict[str, dict[str, Any]] = {
         "run_started": {"team": {"name": "general"}},
-        "plan_rejected": {"problems": [{}, {}]},
+        "plan_rejected": {"problems": [{"message": "The plan has 4 tasks; at most 3 are allowed."}, {}]},
         "plan_approved": {"plan": {"tasks": [{"id": "t1"}]}, "strategy": "single"},
         "attempt_started": {"worker": "writer"},
         "model_called": {"send": 2},

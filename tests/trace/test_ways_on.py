@@ -41,7 +41,24 @@ def test_what_helps_depends_on_what_was_lacking(
     report: dict[str, Any], limits: dict[str, float], retry: bool, stopped: tuple[str, ...], another: bool
 ) -> None:
     """Limits that were reached, a try that may end otherwise, a restart, another plan; else nothing."""
-    assert ways_on(report) == (limits, retry, stopped, another)
+    assert ways_on(report) == (limits, retry, stopped, another, ())
+
+
+@pytest.mark.parametrize(
+    ("budget", "limits", "short"),
+    [
+        ({"tokens": 300}, {}, ("t1",)),
+        ({"seconds": 5.0}, {"tokens": 5_900}, ()),
+        (None, {"tokens": 5_900}, ()),
+    ],
+)
+def test_no_limit_of_the_run_helps_a_task_to_which_the_plan_gives_too_little(
+    budget: dict[str, Any] | None, limits: dict[str, float], short: tuple[str, ...]
+) -> None:
+    """Another plan does. The ceiling of a task without a budget grows with the tokens of the run."""
+    message = "task t1's budget of 300 tokens has 300 left and this call needs about 1,935"
+    report = _report(_failed("budget", message), plan={"tasks": [{"id": "t1", "budget": budget}]})
+    assert ways_on(report) == (limits, False, (), False, short)
 
 
 def test_the_state_of_the_page_has_what_helps_and_counts_a_plan_that_was_rejected() -> None:

@@ -202,7 +202,7 @@ def _ways_on(report: ReportData) -> list[str]:
         *(f"{resume} --{name} {number:{forms.get(name, 'g')}}" for name, number in found.limits.items()),
         *([f"{resume} --retry-failed"] if found.retry_failed else []),
         *(f"chargehand steer {report['run']} {task} --restart" for task in found.stopped[:MOST_RESTARTS]),
-        *(_commands_for_another_plan(report["run"]) if found.another_plan else []),
+        *(_commands_for_another_plan(report["run"]) if found.another_plan or found.short_budget else []),
     ]
 
 

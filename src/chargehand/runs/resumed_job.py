@@ -25,7 +25,7 @@ from chargehand.team import Team
 from chargehand.team.team_tools import stored_tools
 from chargehand.text.plan_json import parse
 from chargehand.trace.number_text import money
-from chargehand.trace.ways_on import read_kept, read_need
+from chargehand.trace.ways_on import budgets_of, is_too_small, read_kept, read_need, ways_on
 from chargehand.values.key import PLAN_QUESTION, TaskPath
 from chargehand.values.outcome import Fault, Outcome
 from chargehand.values.report import Report
@@ -137,11 +137,10 @@ def stays_ended(state: Replay, added: Added, orders: Mailbox) -> bool:
 
 
 class _Reached(NamedTuple):
-    """A limit that leaves nothing to try, what is left of it, and how much must be added at least."""
+    """A limit that leaves nothing to try, and what is left of it."""
 
     limit: LimitName
     left: str
-    least: str = "more"
 
 
 def _reached_limit(state: Replay, added: Added, orders: Mailbox) -> _Reached | None:
@@ -163,9 +162,8 @@ def _reached_limit(state: Replay, added: Added, orders: Mailbox) -> _Reached | N
         left = (whole or 0.0) - used - max(map(read_kept, denied), default=0.0)
         if whole is not None and needs and left < min(needs):
             show = "{:,.0f} tokens".format if limit == "tokens" else money
-            least = min(needs) - left + (getattr(added, limit) or 0.0)
             left_words = f"{show(max(left, 0.0))} left for its tasks, where a call needs about {show(min(needs))}"
-            return _Reached(limit, left_words, f"at least {show(least)}")
+            return _Reached(limit, left_words)
     return None
 
 
@@ -235,15 +233,21 @@ def _describe_ended(state: Replay, added: Added, orders: Mailbox, words: _Words)
     wanted = added.reopens or bool(orders.pending()) or bool(state.restarts)
     if wanted and (reached := _reached_limit(state, added, orders)) is not None:
         has = "would have" if added.raised else "has"
-        return f"{ended} and {has} {reached.left}: add {reached.least} with {words.limit.format(reached.limit)}."
+        enough = ways_on(state.report or {}).limits.get(reached.limit)
+        advice = "" if enough is None else f" {enough:,g} is probably enough."
+        return f"{ended} and {has} {reached.left}: add more with {words.limit.format(reached.limit)}.{advice}"
     if added.reopens and _has_no_valid_plan(state):
         return f"{ended}, and the planner's answers, which are on the record, made no valid plan: start another run."
     lacks: dict[LimitName, list[str]] = {}
     stopped: list[str] = []
+    own: list[str] = []
+    is_short = _short_budgets(state)
     for path, outcome in _tasks_without_result(state) if added.reopens else ():
         task = TaskPath.parse(path).whole
         if _is_stopped(state, path):
             stopped.append(task)
+        elif outcome.error is not None and is_short(task, outcome.error):
+            own.append(task)
         elif outcome.error is not None and (limit := outcome.error.lacked_limit) is not None:
             lacks.setdefault(limit, []).append(task)
     for fault in _faults_of_supervisor(state) if added.reopens and not lacks else ():
@@ -252,6 +256,8 @@ def _describe_ended(state: Replay, added: Added, orders: Mailbox, words: _Words)
     reasons = [
         f"add {_NOUNS[limit]} for {_join(tasks)} with {words.limit.format(limit)}" for limit, tasks in lacks.items()
     ]
+    if own:
+        reasons.append(f"the plan gives {_join(own)} too small a budget: fork the run with a plan that gives more")
     if stopped:
         again = words.restart.format(state.run, stopped[0])
         reasons.append(f"a person stopped {_join(stopped)}, and only a restart takes that back: {again}")
@@ -310,14 +316,22 @@ def reopened_tasks(state: Replay, added: Added) -> set[str]:
     """The tasks that ended for lack of what is added now, and those that failed otherwise where that is wanted.
 
     For a nested task, the team tries again what it lacks; for a part of a split task, the whole task runs again. A task
-    that a person stopped runs again only if it is restarted.
+    that a person stopped runs again only if it is restarted, and one with too small a budget in the plan not at all.
     """
+    is_short = _short_budgets(state)
     return {
-        TaskPath.parse(path).whole
+        task
         for path, outcome in _tasks_without_result(state)
         if not _is_stopped(state, path)
+        and not is_short(task := TaskPath.parse(path).whole, outcome.error)
         and (added.retry_failed if outcome.error is None else added.helps(outcome.error))
     }
+
+
+def _short_budgets(state: Replay) -> Callable[[str, Fault | None], bool]:
+    """Whether a task failed so because the plan gives it too small a budget."""
+    budgets = budgets_of(state.plan or {})
+    return lambda task, fault: fault is not None and is_too_small(budgets.get(task), fault.kind, fault.message)
 
 
 def _tasks_without_result(state: Replay) -> Iterator[tuple[str, Outcome]]:

@@ -41,6 +41,7 @@ from chargehand.events import (
 )
 from chargehand.text.escaping import dump_json
 from chargehand.trace.number_text import duration, first_line, moment, several, short, tasks_in_words
+from chargehand.trace.run_parts import text_in
 from chargehand.trace.run_state import RunState
 from chargehand.values.request import SINGLE_CALL
 
@@ -66,7 +67,8 @@ def _describe(event: Event, view: RunState) -> str | None:
             request = f": {short(view.request, 60)}" if resumed or origin else ""
             return f"{'resumed' if resumed else 'run'} {event.run} with {team}{origin}{request}"
         case PlanRejected(problems=problems):
-            return f"the plan has {several(len(problems), 'problem')}: asking for a better one"
+            first = text_in(problems[0], "message") if problems else ""
+            return f"the plan has {several(len(problems), 'problem')}: {first}"
         case PlanApproved(plan=plan, strategy=strategy):
             return f"plan: {tasks_in_words(len(plan.get('tasks') or ()), strategy)}"
         case AttemptStarted(worker=worker):

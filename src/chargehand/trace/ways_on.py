@@ -23,6 +23,8 @@ class WaysOn(NamedTuple):
     stopped: tuple[str, ...]
     # Whether a person rejected the plan: a fork with another plan asks again.
     another_plan: bool
+    # The tasks to which the plan gives too small a budget: a fork with another plan can give more.
+    short_budget: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return self._asdict()
@@ -33,7 +35,9 @@ def ways_on(report: Data) -> WaysOn:
     if report.get("status") not in ("partial", "failed"):
         return WaysOn({}, retry_failed=False, stopped=(), another_plan=False)
     failed = [each for each in parts_in(report, "outcomes") if each.get("status") in ("failed", "escalated")]
-    faults = [fault for each in (*failed, report) if (fault := part_in(each, "error"))]
+    short = _short_budgets(report, failed)
+    helped = [each for each in failed if text_in(each, "task") not in short]
+    faults = [fault for each in (*helped, report) if (fault := part_in(each, "error"))]
     kinds = {text_in(each, "task"): _reason_to_retry(each) for each in failed}
     unplanned = [text_in(fault, "kind") for fault in faults if not report.get("plan")]
     reasons = [*kinds.values(), *(kind for kind in unplanned if kind != _NO_VALID_PLAN)]
@@ -43,7 +47,31 @@ def ways_on(report: Data) -> WaysOn:
         stopped=tuple(task for task, kind in kinds.items() if kind == _STOPPED),
         # A plan that runs has an outcome for each task.
         another_plan=bool(parts_in(part_in(report, "plan"), "tasks")) and not report.get("outcomes"),
+        short_budget=tuple(short),
     )
+
+
+def _short_budgets(report: Data, failed: Sequence[Data]) -> dict[str, None]:
+    """The tasks that failed because the plan gives them too small a budget, in order."""
+    budgets = budgets_of(part_in(report, "plan"))
+    faults = [(text_in(each, "task"), part_in(each, "error")) for each in failed]
+    return {
+        task: None
+        for task, fault in faults
+        if is_too_small(budgets.get(task), text_in(fault, "kind"), text_in(fault, "message"))
+    }
+
+
+def budgets_of(plan: Data) -> dict[str, Data]:
+    """Task -> the budget that the plan gives it."""
+    return {text_in(task, "id"): budget for task in parts_in(plan, "tasks") if (budget := part_in(task, "budget"))}
+
+
+def is_too_small(budget: Data | None, kind: str, message: str) -> bool:
+    """Whether a task failed so because of the budget that the plan gives it. Limits of the run do not change that."""
+    if budget is None or kind != "budget" or not message.startswith("task "):
+        return False
+    return budget.get("usd" if lacked_limit(kind, message) == "usd" else "tokens") is not None
 
 
 def _reason_to_retry(outcome: Data) -> str:

@@ -135,5 +135,5 @@ class ProviderWaits:
         else:
             return None
         until = moment(self._clock.wall() + seconds)
-        message = f"{out.fault.message} {out.provider} is to be left alone until {until}, {limit}."
+        message = f"{out.fault.message.rstrip('. ')}. {out.provider} is to be left alone until {until}, {limit}."
         return Fault(kind=out.fault.kind, message=message)
