@@ -32,6 +32,15 @@ def test_a_new_team_passes_its_check_and_runs_on_its_script(shell: Shell) -> Non
     assert "teams/mine" in [team["ref"] for team in shell("teams", "--json").json["teams"]]
 
 
+def test_a_folder_of_agents_is_listed_by_the_name_that_its_runs_have(shell: Shell) -> None:
+    """With the folder to give as --team, and nothing where it has no description."""
+    agents = shell.folder / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "clerk.md").write_text("---\nname: clerk\ndescription: Looks cities up\n---\nYou look.\n")
+    for listed in (shell("teams").out, shell("teams", "show", ".claude/agents").out):
+        assert "agents  (folder .claude/agents)\n    clerk" in listed
+
+
 @pytest.mark.parametrize("name", ["mine", "my dir/it's"])
 def test_the_line_to_try_a_new_team_works_as_it_is(shell: Shell, name: str) -> None:
     """Copied from the screen into a shell, whatever the folder is called."""

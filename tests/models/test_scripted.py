@@ -14,6 +14,7 @@ from chargehand.models import Attribution
 from chargehand.models.scripted import ScriptedModel
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount, system, user
+from chargehand.values.role import Role
 
 
 def _ask(
@@ -72,6 +73,20 @@ def test_no_rule_left_prints_the_request() -> None:
     assert caught.value.kind == "bad_request"
     for part in ("demo.json", "role=worker", "task=t1", "worker=w", "attempt=3", "Be brief.", "what was asked"):
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("role", ["planner", "router", "synthesizer"])
+def test_rules_in_python_that_do_not_match_name_the_rule_to_add(role: Role) -> None:
+    """They were written for this test, not for others; what the call does not have is not named."""
+    call = ModelCall(role=role, model="scripted:x", messages=(user("what was asked"),))
+    who = Attribution(run="r", task=None, attempt=None, role=role, idempotency_key="k")
+    with pytest.raises(ModelError) as caught:
+        asyncio.run(ScriptedModel([]).complete(call, 100, who))
+    first = str(caught.value).partition("\n")[0]
+    assert f'{{"when": {{"role": "{role}"}}, "reply": ' in first
+    assert "None" not in first
+    assert "others" not in first
+    assert "what was asked" in str(caught.value)
 
 
 def test_json_and_tool_calls_become_a_reply() -> None:
@@ -168,6 +183,10 @@ def test_a_file_is_read_once_and_answers(tmp_path: Path) -> None:
         ('{"replies": [{"reply": {"text": 3}}]}', "replies.0.reply.text"),
         ('{"replies": [{"reply": {"error": {}}}]}', "replies.0.reply.error.status"),
         ('{"replies": [{"reply": {"text": "x"}, "times": 0}]}', "replies.0.times"),
+        (
+            '{"replies": [{"reply": {"tool_calls": [{"name": "escalate", "arguments": {"reason": "bored"}}]}}]}',
+            "replies.0.reply.tool_calls.0: escalate has the reason 'bored'",
+        ),
     ],
 )
 def test_a_wrong_file_says_where(tmp_path: Path, content: str, said: str) -> None:

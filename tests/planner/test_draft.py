@@ -9,11 +9,12 @@ from chargehand import Team, Worker
 from chargehand.models import Attribution
 from chargehand.models.supervisor_models import SupervisorModel
 from chargehand.planner.draft import make_plan
-from chargehand.planner.planning_result import Planned
+from chargehand.planner.planning_result import Planned, Unplanned
 from chargehand.record.memory_journal import MemoryJournal, MemoryStore
 from chargehand.testing import run_virtual
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, ToolRequest
+from chargehand.values.plan import errors_in
 from chargehand.values.request import Request
 from tests.kernel import MODEL, FunctionModel, engine, stored
 
@@ -58,6 +59,25 @@ def test_shape_and_sense_go_back_in_one_round() -> None:
     assert "tasks[0].tier" in told
     assert "'nobody'" in told
     assert "'x'" in told
+
+
+def test_a_plan_that_stays_wrong_is_reported_with_a_line_for_each_error() -> None:
+    """Warnings did not stop it; they are among the problems only."""
+    vague = task("a", worker="nobody", instruction="Analyze.")
+
+    async def answer(call: ModelCall, attribution: Attribution) -> Reply:
+        return Reply(text=json.dumps({"goal": "g", "tasks": [vague, task("b", "x")]}))
+
+    async def main() -> Any:
+        async with engine(FunctionModel(answer), MemoryJournal(MemoryStore())) as local:
+            team = Team(workers=[Worker("ann", "Finds numbers")])
+            return await make_plan(Request(text="r"), team, local, SupervisorModel(model=MODEL))
+
+    failed, _ = run_virtual(main())
+    assert isinstance(failed, Unplanned)
+    errors = [problem.message for problem in errors_in(failed.problems)]
+    assert len(failed.problems) > len(errors) == 2
+    assert [line.strip() for line in failed.fault.message.splitlines()[1:]] == errors
 
 
 def test_a_planner_that_called_a_tool_was_refused_by_the_provider() -> None:

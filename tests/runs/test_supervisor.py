@@ -196,6 +196,21 @@ def test_team_and_supervisor_are_shown_in_a_line(tmp_path: Path) -> None:
     assert repr(door) == f"<Supervisor with <Team 'desk': finder, writer>, ollama:llama3.1, runs in {tmp_path}>"
 
 
+def test_an_unknown_option_is_an_error_of_the_method_that_was_called(tmp_path: Path) -> None:
+    """And nothing is recorded."""
+    door: Any = Supervisor(Team([Worker("w", "Works")]), model=ScriptedModel([]), home=tmp_path)
+
+    async def stream() -> None:
+        async for _ in door.stream("Do it", dealine=3):
+            pass
+
+    with pytest.raises(TypeError, match=r"Supervisor\.run_sync\(\) .* 'dealine'"):
+        door.run_sync("Do it", dealine=3)
+    with pytest.raises(TypeError, match=r"Supervisor\.stream\(\) .* 'dealine'"):
+        asyncio.run(stream())
+    assert Home(tmp_path).runs() == []
+
+
 def test_run_sync_in_a_running_loop_says_to_await_run(tmp_path: Path) -> None:
     """A typed error that names the way out, and no coroutine that was never awaited."""
     door = Supervisor(Team([Worker("w", "Works")]), model=ScriptedModel([]), home=tmp_path)

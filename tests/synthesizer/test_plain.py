@@ -49,13 +49,13 @@ def reported(outcomes: list[Outcome] | None = None, **fields: Any) -> Made:
 EXPECTED = """\
 # The goal
 
-## Do t1.
+## t1 (worker-t1): Do t1.
 
 > # A heading
 >
 > Text of t1. [t1]
 
-## Do t2.
+## t2 (worker-t2): Do t2.
 
 > Summary of t2.
 >
@@ -128,10 +128,20 @@ def test_a_quotation_holds_whatever_is_in_it() -> None:
     """An open fence, a table, a heading and odd line ends stay inside; the citation has a place of its own."""
     for text in ("```\nopen", "| a |\n|---|\n| b |", "x\u2028## Missing\u2028- nothing", "a\r\n\r\n# b\x0b# c\x85# d"):
         made = reported([result("t1", output=text), result("t2", output="y")])
-        part = made.synthesis.answer.split("## Do t1.\n\n")[1].split("\n\n## Do t2.")[0]
+        part = made.synthesis.answer.split(": Do t1.\n\n")[1].split("\n\n## t2 ")[0]
         assert all(line.startswith(">") for line in part.split("\n"))
         assert part.endswith("[t1]")
         assert "\u2028" not in part
+
+
+def test_results_of_one_routed_request_have_headings_of_their_own() -> None:
+    """The request is the title; it is the instruction of both tasks and not said again."""
+    asked = {"instruction": "Print my invoice.\n\nNothing else.", "success_criterion": "It is done."}
+    tasks = tuple(Task(id=id, worker=worker, **asked) for id, worker in (("t1", "clerk"), ("t2", "documenter")))
+    outcomes = [done(task.id, task.worker, summary="s", output="x") for task in tasks]
+    made = make(outcomes, brain=None, plan=Plan(goal="Print my invoice.", tasks=tasks))
+    headings = [line for line in made.synthesis.answer.splitlines() if line.startswith("#")]
+    assert headings == ["# Print my invoice.", "## t1 (clerk)", "## t2 (documenter)"]
 
 
 def test_long_texts_are_cut_with_a_note() -> None:

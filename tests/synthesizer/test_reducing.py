@@ -152,7 +152,7 @@ def test_a_denied_budget_gives_the_report_by_code() -> None:
     made = reduced(20, options={"budget": Budget(tokens=600)})
     assert made.calls == []
     assert "budget" in " ".join(made.synthesis.notes)
-    assert "## Do t1." in made.synthesis.answer
+    assert ": Do t1." in made.synthesis.answer
 
 
 def test_other_scripts_are_counted_by_their_bytes() -> None:

@@ -118,7 +118,16 @@ def test_a_wrong_argument_of_a_worker_is_one_problem_of_the_team(wrong: dict[str
     (problem,) = caught.value.problems
     assert isinstance(problem, Problem)
     assert problem.code == "invalid_value"
-    assert f" {next(reversed(wrong))} " in problem.message
+    assert f" {next(reversed(wrong))}" in problem.message
+
+
+def test_each_element_that_is_not_a_tool_is_a_problem_with_its_place() -> None:
+    """The list itself is right."""
+    wrong: list[Any] = [area, 3, (n for n in ())]
+    with pytest.raises(InvalidTeam) as caught:
+        Team([Worker("a", "A", tools=wrong)])
+    messages = [str(problem) for problem in caught.value.problems]
+    assert [message.partition(" is ")[0].rpartition(" ")[2] for message in messages] == ["tools[1]", "tools[2]"]
 
 
 def test_wrong_arguments_of_a_team_and_its_workers_are_reported_together() -> None:

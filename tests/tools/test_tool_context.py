@@ -62,6 +62,20 @@ def test_nothing_else_is_reached(context: ToolContext, name: str) -> None:
     assert context.reads.hashes == {}
 
 
+def test_a_wrong_name_is_answered_with_names_of_files(context: ToolContext, tmp_path: Path) -> None:
+    """A bounded number of them, and no tool that the worker may not have."""
+    with pytest.raises(ToolError) as refused:
+        context.read("docs/none")
+    assert "docs/data.bin, docs/notes.md" in str(refused.value)
+    assert "list_files" not in str(refused.value)
+    for number in range(100):
+        (tmp_path / "docs" / f"{number:03}.txt").touch()
+    with pytest.raises(ToolError) as refused:
+        context.read("other")
+    assert "docs/009.txt" in str(refused.value)
+    assert "docs/010.txt" not in str(refused.value)
+
+
 @tool(effect="read")
 def first_line(context: ToolContext, name: str) -> str:
     """The first line of a file."""

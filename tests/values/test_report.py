@@ -76,7 +76,7 @@ def test_that_data_was_asked_for_is_not_part_of_the_value() -> None:
 def test_a_report_is_one_short_line() -> None:
     """In a console one sees how the run ended and how the answer begins."""
     shown = repr(report("partial", answer="word " * 1_000))
-    assert shown == f"<Report r1: partial, 1 of 1 tasks done, 0 tokens; {'word ' * 12!r:.61}...'>"
+    assert shown == f"<Report r1: partial, 1 of 1 task done, 0 tokens; {'word ' * 12!r:.61}...'>"
     assert "\n" not in shown
     assert str(report()) == repr(report())
 

@@ -51,7 +51,9 @@ def _put(team: Mapping[str, Any], out: Screen, width: int = 0, *, workers: bool 
         # Secrets are removed before a line is broken.
         out.put(fit(out.redactor.text(text), sys.stdout, below))
 
-    put(f"{team['ref']}  ({team['source']})  {team['description']}", 2)
+    name, ref, source = team["name"], team["ref"], team["source"]
+    head = f"{ref}  ({source})" if name in (ref, None) else f"{name}  ({source} {ref})"
+    put(f"{head}  {team['description']}".rstrip(), 2)
     for worker in team["workers"] if workers else ():
         held = [*worker["tools"], *(["the web with --web"] if worker.get("web") else [])]
         tools = f"  [{', '.join(held)}]" if held else ""

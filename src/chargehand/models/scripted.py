@@ -16,11 +16,13 @@ from chargehand.models import Attribution
 from chargehand.values.base import JSON, Field, Value
 from chargehand.values.effect import ModelCall
 from chargehand.values.message import Reply, TokenCount, ToolRequest
+from chargehand.values.outcome import EscalationReason
 from chargehand.values.role import Role
 
 _RULE = '{"when": {...}, "reply": {"text": "..."}}'
 _SHAPE = f'{{"replies": [{_RULE}]}}'
 _IN_PYTHON = f"ScriptedModel([{_RULE}])"
+_REASONS = " or ".join([", ".join(get_args(EscalationReason)[:-1]), get_args(EscalationReason)[-1]])
 
 
 class When(Value):
@@ -47,6 +49,11 @@ class ScriptedCall(Value):
 
     name: str
     arguments: dict[str, JSON] = Field(default_factory=dict)
+
+    def check_together(self) -> None:
+        reason = self.arguments.get("reason")
+        if self.name == "escalate" and reason not in (None, *get_args(EscalationReason)):
+            raise ValueError(f"escalate has the reason {reason!r}: give {_REASONS}")
 
 
 class ScriptedError(Value):
@@ -90,14 +97,14 @@ class Script(Value):
 class ScriptedModel:
     """Answers each call by the first rule that matches and has `times` left; `calls` holds what was asked."""
 
-    def __init__(self, replies: Sequence[Mapping[str, Any]] | Mapping[str, Any], source: str = "the script") -> None:
-        """`replies` are the rules, or the content of a script file: `{"replies": [...]}`."""
+    def __init__(self, replies: Sequence[Mapping[str, Any]] | Mapping[str, Any], source: str | None = None) -> None:
+        """`replies` are the rules, or the content of the script file `source`: `{"replies": [...]}`."""
         if isinstance(replies, str | os.PathLike):
             raise UsageError(
                 f"{str(replies)!r} is not a list of rules: give model='scripted:FILE', or ScriptedModel.load(FILE)."
             )
         data = replies if isinstance(replies, Mapping) else {"replies": replies}
-        self._rules = _script(data, source, _IN_PYTHON).replies
+        self._rules = _script(data, source or "the script", _IN_PYTHON).replies
         self._left = [rule.times for rule in self._rules]
         self._source = source
         self.calls: list[tuple[ModelCall, Attribution]] = []
@@ -152,17 +159,21 @@ class ScriptedModel:
                 if left is not None:
                     self._left[index] = left - 1
                 return rule
-        if call.role in ("planner", "router"):
-            raise ModelError(
-                "bad_request",
-                f"{self._source} has no reply for this request: the script was written for others. Name a model that "
-                f"can read yours, or add a rule for role={call.role}.\nIt was asked:\n{call.messages[-1].text}",
-            )
-        raise ModelError(
-            "bad_request",
-            f"{self._source} has no reply left for role={call.role} task={attribution.task} worker={call.worker} "
-            f"attempt={attribution.attempt}; add a rule that matches.\nThe request was:\n{_texts(call)}",
-        )
+        raise ModelError("bad_request", self._describe_unmatched(call, attribution))
+
+    def _describe_unmatched(self, call: ModelCall, attribution: Attribution) -> str:
+        # Their request is what the caller asked; the rest is the same for all.
+        plans = call.role in ("planner", "router")
+        if plans and self._source is not None:
+            why = f"{self._source} has no reply for this request: the script was written for others. Name a model that "
+            why += f"can read yours, or add a rule for role={call.role}."
+        else:
+            about = {"task": attribution.task, "worker": call.worker, "attempt": attribution.attempt}
+            known = {"role": call.role} | {name: value for name, value in about.items() if value is not None}
+            matched = " ".join(f"{name}={value}" for name, value in known.items())
+            why = f"{self._source or 'the script'} has no reply left for {matched}: add a rule, such as "
+            why += f'{{"when": {{"role": "{call.role}"}}, "reply": {{...}}}}.'
+        return f"{why}\nThe request was:\n{call.messages[-1].text if plans else _texts(call)}"
 
 
 def _reply(rule: ScriptRule, call: ModelCall) -> Reply:
@@ -214,7 +225,7 @@ def _problem(found: dict[str, Any]) -> str:
         return f"unknown key {where}{_suggest(str(path[-1]), _KEYS)}"
     if path[-1:] == ("role",):
         return f"{where} is {found['input']!r}{_suggest(str(found['input']), get_args(Role))}: {found['msg']}"
-    return f"{where}: {found['msg']}"
+    return f"{where}: {found['msg'].removeprefix('Value error, ')}"
 
 
 def _suggest(word: str, known: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from chargehand.planner.planning_result import Planned, Unplanned
 from chargehand.planner.worker_list import describe_workers
 from chargehand.team import Team
 from chargehand.text.json_repair import read_object
-from chargehand.text.plan_json import Reading, read, with_valid_ids
+from chargehand.text.plan_json import Reading, list_errors, read, with_valid_ids
 from chargehand.values.budget import Budget
 from chargehand.values.effect import usage_of
 from chargehand.values.message import Message, system, user
@@ -179,8 +179,8 @@ async def ask_for_plan(
             return Planned(draft, Usage.total(used))
         engine.emit(PlanRejected(problems=[p.to_json() for p in problems], round=number))
         asked += [result.reply.as_text(), _corrections(problems)]
-    listing = "; ".join(problem.message for problem in problems[:5])
-    fault = Fault(kind="contract", message=f"The planner gave no valid plan in {REPAIRS + 1} rounds: {listing}")
+    wrong = list_errors(f"The planner gave no valid plan in {REPAIRS + 1} rounds", problems)
+    fault = Fault(kind="contract", message=wrong)
     return Unplanned(fault, tuple(problems), Usage.total(used))
 
 

@@ -275,6 +275,7 @@ class Supervisor(RunLife):
         **options: Unpack[RunOptions],
     ) -> Report[Any]:
         """`run` for code without an event loop. UsageError where one runs: there `await supervisor.run(...)`."""
+        _refuse_unknown("run_sync", options)
         if _loop_is_running():
             raise UsageError(
                 "run_sync starts an event loop, and one is already running here (as in a coroutine or a notebook): "
@@ -315,6 +316,7 @@ class Supervisor(RunLife):
         To leave early, iterate within `async with contextlib.aclosing(supervisor.stream(...)) as events`: the run is
         stopped at the end of the block. Python does not tell a generator about a `break`.
         """
+        _refuse_unknown("stream", options)
         if "on_event" in options:
             raise UsageError("stream yields the events itself: leave on_event out, or give it to run.")
         events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -423,6 +425,12 @@ def materials(paths: str | Path | Iterable[str | Path]) -> tuple[Material, ...]:
         taken.add(name)
         found.append(Material(name=name, path=str(path)))
     return tuple(found)
+
+
+def _refuse_unknown(method: str, options: Mapping[str, object]) -> None:
+    """As Python does: `run`, which gets the options, would name itself instead of the method that was called."""
+    for name in options.keys() - RunOptions.__optional_keys__:
+        raise TypeError(f"Supervisor.{method}() got an unexpected keyword argument {name!r}")
 
 
 def _loop_is_running() -> bool:

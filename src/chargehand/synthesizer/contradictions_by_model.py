@@ -181,9 +181,9 @@ class _Judging:
             partial(_what_is_missing, can_be_bare=bool(known) or len(group) == 2), reads=_READ,
         )  # fmt: skip
         if got.data is None:
-            why = _why_unanswered(got.fault)
-            self._rulings.update(dict.fromkeys(known, Ruling("unclear", f"It could not be judged: {why}.")))
-            return why
+            why = f"It could not be judged: {_why_unanswered(got.fault)}."
+            self._rulings.update(dict.fromkeys(known, Ruling("unclear", why)))
+            return _explain_fault(got.fault)
         for pair, ruling in _rulings(got.data, group, known):
             await self._keep(pair, ruling, key)
         self._same.statements += _same_statements(got.data.get("same"), group)
@@ -442,7 +442,16 @@ def _not_compared(unread: Iterable[tuple[int, str]], asked: int) -> Iterable[str
 
 
 def _why_unanswered(fault: Fault | None) -> str:
-    """For the answer: the provider's own error message is on the record, and not for a reader."""
+    """For the answer: the provider's own error message is in the notes, and not for a reader."""
     if fault is None:
         return "the judge gave no answer"
     return fault.message.rstrip(".") if fault.kind == "budget" else f"the judge's model failed ({fault.kind})"
+
+
+def _explain_fault(fault: Fault | None) -> str:
+    """For a note: with the first line of the error. The rest may be a whole request; the record has it."""
+    why = _why_unanswered(fault)
+    if fault is None or fault.kind == "budget":
+        return why
+    message = fault.message.strip().partition("\n")[0].rstrip(".")
+    return f"{why}: {message}" if message else why

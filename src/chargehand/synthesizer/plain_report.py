@@ -1,6 +1,6 @@
 """Outcomes -> a readable report, gaps and confidence, by code alone: used when no model writes the answer.
 
-    # goal    each result, quoted, sinks first    ## Findings by severity and file    ## Claims
+    # goal    ## task (worker): each result, quoted, sinks first    ## Findings by severity and file    ## Claims
     ## Where workers disagree    ## Missing
 
 Equal outcomes give equal bytes. Texts of workers are in quotations or on one line, so none of them can look like a part
@@ -62,8 +62,11 @@ def report(
     for task in sorted(plan.tasks, key=lambda task: task.id not in sinks):
         outcome = outcomes[task.id]
         if outcome.ok or outcome.partial:
-            head = inline(task.instruction.strip().split("\n", 1)[0], _LONGEST_HEADING) or task.id
-            parts.append(f"## {head}{'' if outcome.ok else ' (partial)'}\n\n{_quotation(outcome)}")
+            whose = f"{task.id} ({outcome.worker})" if outcome.worker else task.id
+            head = inline(task.instruction.strip().split("\n", 1)[0], _LONGEST_HEADING)
+            # A routed request is the goal and the instruction of its tasks.
+            about = f": {head}" if head and head != inline(plan.goal, _LONGEST_HEADING) else ""
+            parts.append(f"## {whose}{about}{'' if outcome.ok else ' (partial)'}\n\n{_quotation(outcome)}")
     parts.extend(_findings(findings, outcomes))
     if claims:
         parts.append(

@@ -43,11 +43,15 @@ class DelegateTeam(Protocol):
 
 
 def _tools(value: Any) -> str | None:
-    if isinstance(value, list) and all(isinstance(each, str) or callable(each) for each in cast("list[Any]", value)):
+    if isinstance(value, list):
         return None
     if isinstance(value, str):
         return f"a list: [{value!r}]"
     return "a list of tools: functions, or names of built-in tools"
+
+
+def _tool(value: Any) -> str | None:
+    return None if isinstance(value, str) or callable(value) else "a function or the name of a built-in tool"
 
 
 def _check(value: Any) -> str | None:
@@ -199,6 +203,9 @@ class Worker:
         }
         wrong = wrong_arguments(values, _RULES)
         values |= {field: _REPLACED[field] for field in wrong}
+        elements = {f"tools[{number}]": each for number, each in enumerate(values["tools"])}
+        wrong |= wrong_arguments(elements, dict.fromkeys(elements, _tool))
+        values["tools"] = [each for place, each in elements.items() if place not in wrong]
         analyzers = tuple(t for t in values["tools"] if isinstance(t, str)) if values["kind"] == "analyzer" else ()
         found = [find_tool(t) for t in values["tools"] if t not in analyzers]
         checks = None if values["check"] is None else _find_check(values["check"])

@@ -75,10 +75,15 @@ def parse(data: JSON, workers: Collection[str] | None = None, factory: FactoryLi
 
 def plan_error(why: str, problems: Sequence[Problem]) -> InvalidPlan:
     """The error for a plan with these problems: a line for each that is an error."""
+    return InvalidPlan(list_errors(why, problems), problems)
+
+
+def list_errors(why: str, problems: Sequence[Problem]) -> str:
+    """What is wrong, and a line for each problem that is an error."""
     wrong = errors_in(problems)
     more = [f"and {len(wrong) - _MOST_NAMED:,} more"] if len(wrong) > _MOST_NAMED else []
     lines = [problem.message for problem in wrong[:_MOST_NAMED]] + more
-    return InvalidPlan("\n  ".join([f"{why}:", *lines]), problems)
+    return "\n  ".join([f"{why}:", *lines])
 
 
 def read(data: JSON) -> Reading:

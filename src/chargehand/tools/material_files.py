@@ -6,12 +6,14 @@ material, and then opened one folder at a time without following links, so that 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol
 
@@ -19,7 +21,10 @@ from chargehand.errors import ToolError, ToolErrorCode
 from chargehand.tools import glob as pattern
 from chargehand.values.request import Material
 
-REMEDY = "Paths look like NAME/folder/file; call list_files to see them."
+# A worker need not have a tool that lists files: so many are named to it, out of at most so many entries of folders.
+MOST_NAMED = 10
+_ENTRIES_FOR_NAMES = 1_000
+_SPECIAL = "Not a regular file"
 MAX_FILE = 10_000_000
 # A data file, such as a table, may be larger than a text that a model reads.
 MAX_DATA = 200_000_000
@@ -49,6 +54,8 @@ class FilePlace(NamedTuple):
     parts: tuple[str, ...]
     # The real path of the folder that tools do not see.
     hidden: str | None = None
+    # The name of `root`.
+    material: str = ""
 
 
 class Listing(NamedTuple):
@@ -59,11 +66,18 @@ class Listing(NamedTuple):
 
 
 def locate(name: str, context: HasMaterial) -> FilePlace:
-    """The place that a worker's path names; ToolError when it is not inside the material."""
+    """The place that a worker's path names; a ToolError that names files when it is not inside the material."""
     if not context.material:
         raise ToolError("No material was given with this request, so there are no files to read.", "unavailable")
+    try:
+        return _find_place(name, context)
+    except ToolError as error:
+        raise ToolError(f"{error}{_name_files(_places(context))}", error.code) from None
+
+
+def _find_place(name: str, context: HasMaterial) -> FilePlace:
     if "\0" in name or len(name) > 4096:
-        raise ToolError(f"Not a path. {REMEDY}", "wrong_arguments")
+        raise ToolError("Not a path.", "wrong_arguments")
     if name.startswith("/"):
         _refuse(name, "is absolute")
     wanted = [part for part in name.split("/") if part not in ("", ".")]
@@ -74,8 +88,27 @@ def locate(name: str, context: HasMaterial) -> FilePlace:
         if own and wanted[: len(own)] == own:
             place = _hide(_resolve("/".join(wanted), material.path, wanted[len(own) :]), context)
             _check_seen(place)
-            return place
+            return place._replace(material="/".join(own))
     _refuse(name, f"is in none of the materials ({', '.join(each.name for each in context.material)})", "not_found")
+
+
+def _places(context: HasMaterial) -> Iterator[FilePlace]:
+    """The places of the material that can be read."""
+    for each in _distinct_material(context):
+        try:
+            yield _find_place(each.name, context)
+        except ToolError:
+            continue
+
+
+def _name_files(places: Iterable[FilePlace]) -> str:
+    """A sentence that names files under these places; empty if there are none."""
+    budget = [_ENTRIES_FOR_NAMES]
+    found = (one_line_name(name) for place in places for name in _walk(place, budget))
+    names = list(islice(found, MOST_NAMED + 1))
+    if len(names) <= MOST_NAMED and budget[0] > 0:
+        return f" The files are: {', '.join(names)}." if names else ""
+    return f" Some of the files are: {', '.join(names[:MOST_NAMED])}." if names else ""
 
 
 def read(place: FilePlace, most: int = MAX_FILE) -> bytes:
@@ -108,10 +141,10 @@ def _stream(place: FilePlace, most: int) -> Generator[BufferedReader, None, None
             found = os.fstat(file)
             if stat.S_ISDIR(found.st_mode):
                 raise ToolError(
-                    f"{one_line_name(place.name)} is a folder; call list_files with it as path.", "not_readable"
+                    f"{one_line_name(place.name)} is a folder: name a file in it.{_name_files([place])}", "not_readable"
                 )
             if not stat.S_ISREG(found.st_mode):
-                _refuse(place.name, "is not a regular file", "not_readable")
+                raise OSError(errno.EINVAL, _SPECIAL)
             if found.st_size > most:
                 size = found.st_size / 1e6
                 raise ToolError(
@@ -122,7 +155,9 @@ def _stream(place: FilePlace, most: int) -> Generator[BufferedReader, None, None
                 yield stream
     except OSError as error:
         # The system's own message would show the real path.
-        _refuse(place.name, f"cannot be read: {error.strerror or type(error).__name__}", "not_readable")
+        others = _name_files([FilePlace(place.material, place.root, (), place.hidden)])
+        why = f"{one_line_name(place.name)} cannot be read: {error.strerror or type(error).__name__}.{others}"
+        raise ToolError(why, "not_readable") from None
 
 
 def files(glob: str, path: str | None, context: HasMaterial, limit: int | None = None) -> Listing:
@@ -192,13 +227,13 @@ def _open_place(place: FilePlace, flags: int) -> Generator[int, None, None]:
     """A descriptor of the place, reached from its root without following any link."""
     _check_seen(place)
     if not place.parts and not _harmless(os.lstat(place.root).st_mode):
-        _refuse(place.name, "is not a regular file", "not_readable")
+        raise OSError(errno.EINVAL, _SPECIAL)
     here = os.open(place.root, PLAIN | (os.O_DIRECTORY if place.parts else flags))
     try:
         for at, part in enumerate(place.parts, 1):
             last = at == len(place.parts)
             if last and not _harmless(os.lstat(part, dir_fd=here).st_mode):
-                _refuse(place.name, "is not a regular file", "not_readable")
+                raise OSError(errno.EINVAL, _SPECIAL)
             there = os.open(part, PLAIN | (flags if last else os.O_DIRECTORY), dir_fd=here)
             os.close(here)
             here = there
@@ -269,4 +304,4 @@ def _utf8(name: str) -> bool:
 
 
 def _refuse(name: str, why: str, code: ToolErrorCode = "not_allowed") -> NoReturn:
-    raise ToolError(f"{one_line_name(name[:200]) or 'The empty path'} {why}. {REMEDY}", code)
+    raise ToolError(f"{one_line_name(name[:200]) or 'The empty path'} {why}.", code)

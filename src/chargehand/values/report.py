@@ -194,7 +194,7 @@ class Report(Value, Generic[T]):
     def _figures(self) -> str:
         done = sum(outcome.ok for outcome in self.outcomes)
         total = len(self.outcomes if self.plan is None else self.plan.tasks)
-        tasks = f"{done:,} of {total:,} tasks done" if total else "no plan"
+        tasks = f"{done:,} of {total:,} task{'' if total == 1 else 's'} done" if total else "no plan"
         return f"{self.status}, {tasks}, {self.usage.tokens:,} tokens"
 
     def __repr__(self) -> str:
