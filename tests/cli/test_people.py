@@ -126,6 +126,24 @@ def test_a_plan_is_edited_in_the_editor(shell: Shell, monkeypatch: pytest.Monkey
     assert shell("show", "last", "--plan", "--json").json["goal"] == "Another goal"
 
 
+def test_an_edited_plan_that_is_refused_is_kept(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command in the message takes it, once it is corrected."""
+    monkeypatch.setenv("TMPDIR", str(shell.folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    parked(shell, "--approve", "--model", shell.script())
+    edit_with(shell, monkeypatch, """sed -i 's/"goal": "[^"]*"/"goal": "Another goal", "tsks": []/' "$1" """)
+    refused = shell("answer", "last", "plan", "--edit", "--resume")
+    assert refused.code == 2
+    command = refused.err.rpartition(": chargehand ")[2].split()
+    kept = Path(command[3].removeprefix("@"))
+    assert (command[0], command[2], command[4:]) == ("answer", "plan", ["--resume"])
+    assert kept.stat().st_mode & 0o77 == 0
+    assert shell(*command).code == 2
+    kept.write_text(kept.read_text().replace(', "tsks": []', ""))
+    assert shell(*command).code == 0
+    assert shell("show", "last", "--plan", "--json").json["goal"] == "Another goal"
+
+
 def test_an_edited_plan_is_what_runs(shell: Shell) -> None:
     """The plan of `show --json` is edited in a file and given with @FILE; what the edit leaves out is not run."""
     parked(shell, "--approve", "--model", shell.script())

@@ -381,6 +381,8 @@ def test_parts_that_are_done_keep_their_findings() -> None:
     outcome = join_parts(task("a"), [good, failed("a.s.y", "clerk", "tool", "no")])
     assert outcome.status == "failed"
     assert [(f.message, f.sources) for f in outcome.findings] == [("A hole.", ("a",))]
+    alone = join_parts(task("a"), [failed("a.s.y", "clerk", "tool", "no")])
+    assert [each.summary.partition(".")[0] for each in (outcome, alone)] == ["Split into 2 tasks", "Split into 1 task"]
 
 
 def test_people_get_what_others_could_not_do_only_where_they_may_be_asked() -> None:

@@ -24,6 +24,10 @@ REACHES = {
 NOTHING_TO_RUN = {
     "no function": {"mine.py": "A = 1\n"},
     "only dangerous functions": {"mine.py": "import os\ndef f(): os.remove('x')\n"},
+    "functions with tests, and dangerous ones": {
+        "mine.py": "import os\ndef f(): os.remove('x')\ndef g(n): return n\ndef h(n): return n\n",
+        "test_mine.py": "import mine\ndef test_g(): assert mine.g(1) == mine.h(1)\n",
+    },
     "only asynchronous functions": {"mine.py": "async def f(): return 1\n"},
 }
 

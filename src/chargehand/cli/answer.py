@@ -47,7 +47,7 @@ def answer(
     from chargehand.cli.make_supervisor import supervisor_of_records
     from chargehand.cli.open_questions import describe_questions
     from chargehand.cli.screen import check_writable
-    from chargehand.errors import UsageError
+    from chargehand.errors import InvalidAnswer, UsageError
 
     if (text is None) != edit:
         raise UsageError("Give the answer as TEXT, or write it in an editor with --edit: one of the two.")
@@ -60,7 +60,14 @@ def answer(
         words = _write_in_editor(supervisor, name, question)
     else:
         words = inputs.text_of_stdin("the answer") if text == inputs.STDIN else inputs.words_of(text)
-    left = asyncio.run(supervisor.answer(name, question, words, by="command"))
+    try:
+        left = asyncio.run(supervisor.answer(name, question, words, by="command"))
+    except InvalidAnswer as error:
+        if not edit:
+            raise
+        again = f"chargehand answer {name} {question} @{_keep(words)}{' --resume' if then_resume else ''}"
+        message = f"{error}\nWhat you wrote is kept. Correct it in the file, then: {again}"
+        raise InvalidAnswer(message, error.problems) from None
     out = screen()
     out.say(f"The answer to {question} is recorded in {name}.")
     for line in describe_questions(name, left):
@@ -75,6 +82,17 @@ def answer(
         return ctx.invoke(resume, run_id=name, output=output, as_json=as_json)
     out.say(f"Continue with: chargehand resume {name}")
     return None
+
+
+def _keep(words: str) -> str:
+    """The words in a file that only this user can read."""
+    import shlex
+    import tempfile
+
+    handle, name = tempfile.mkstemp(prefix="chargehand-answer-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(words)
+    return shlex.quote(name)
 
 
 def _write_in_editor(supervisor: Supervisor, run: str, id: str) -> str:

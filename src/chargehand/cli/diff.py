@@ -189,10 +189,13 @@ class _Page:
                 grid.add_row(left, sign, right)
             self._add(grid)
         else:
-            for name, lines, side in (("a", lines_a, 0), ("b", lines_b, 2)):
-                said = [pair[side] for pair in shown if pair[side]] if most is not None else lines
+            for name, column, signs in (("a", 0, " |<"), ("b", 2, " |>")):
                 self._add(f"{name}:")
-                self._add("\n".join(said))
+                grid = self._marked_lines()
+                for pair in shown:
+                    if pair[1] in signs:
+                        grid.add_row(pair[1], pair[column])
+                self._add(grid)
         if len(shown) < len(pairs):
             self._add(f"and {len(pairs) - len(shown):,} more lines; --json has all of them")
 
@@ -221,6 +224,14 @@ class _Page:
 
         grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
         grid.add_column(ratio=1, overflow="fold")
+        grid.add_column(width=1, style="yellow")
+        grid.add_column(ratio=1, overflow="fold")
+        return grid
+
+    def _marked_lines(self) -> Table:
+        from rich.table import Table
+
+        grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
         grid.add_column(width=1, style="yellow")
         grid.add_column(ratio=1, overflow="fold")
         return grid

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from chargehand.errors import ErrorKind
+from chargehand.trace.number_text import several
 from chargehand.values.outcome import Claim, Contradiction, Evidence, Finding, Outcome, failed
 from chargehand.values.plan import Task
 
@@ -16,7 +17,7 @@ def join_parts(task: Task, parts: list[Outcome]) -> Outcome:
     if len(good) < len(parts):
         missing = ", ".join(f"{part.task} ({part.summary})" for part in parts if not part.ok)
         kinds: list[ErrorKind] = [part.error.kind for part in parts if part.error]
-        message = f"Split into {len(parts)} tasks, of which some are not done: {missing}"
+        message = f"Split into {several(len(parts), 'task')}. Not done: {missing}"
         kind: ErrorKind = kinds[0] if kinds else "contract"
         result = failed(task.id, task.worker, kind, message, output=output or None)
         known = {"claims": _claims(task, good), "findings": _findings(task, good), "contradictions": _at_odds(good)}

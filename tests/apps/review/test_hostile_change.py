@@ -253,7 +253,7 @@ def test_beside_a_patch_nobody_looks_for_what_the_tree_does_not_mention(tmp_path
     assert isinstance(style, dict)
     assert style["analyzers"] == ["ruff-style", "unreachable"]
     assert "tests" not in tasks
-    assert any("dead-code and untested need the whole tree" in note for note in unable(change))
+    assert any("dead-code, untested and history did not look" in note for note in unable(change))
 
 
 @pytest.mark.parametrize("name", ["win.pyw", "LOUD.PY", "bin/tool"])

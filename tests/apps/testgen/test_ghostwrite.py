@@ -120,6 +120,39 @@ def test_what_goes_wrong_is_a_suspected_bug_with_its_input(
     assert message in " ".join(bugs)
 
 
+DISPUTED = '''
+def average(xs: list[float]) -> float:
+    """The middle.
+
+    >>> average([1.0, 3.0])
+    2.0
+    >>> average([2.0, 4.0])
+    3.5
+    >>> average([5.0, 7.0])
+    6.0
+    """
+    return sum(xs) / len(xs)
+'''
+
+
+def test_a_call_that_the_docstring_contradicts_is_a_suspected_bug_and_not_a_test(tmp_path: Path) -> None:
+    """Nor are the calls after it, which were not compared. What the docstring shows before it is a test."""
+    source, _, bugs = made(tmp_path, DISPUTED, "average")
+    shown = source.partition("def test_average_as_its_docstring_shows():\n")[2].partition("\n\n")[0]
+    assert shown.strip() == "assert unit.average([1.0, 3.0]) == 2.0"
+    assert "2.0, 4.0" not in source
+    assert "5.0, 7.0" not in source
+    assert any("average([2.0, 4.0]) gives 3.5" in bug for bug in bugs)
+
+
+def test_calls_after_an_example_that_only_a_reader_can_run_are_named_by_their_results(tmp_path: Path) -> None:
+    """They were not compared with the docstring."""
+    code = 'def f(n: int) -> int:\n    """>>> f(load())\n    4\n    >>> f(9)\n    19\n    """\n    return n * 2\n'
+    source, _, bugs = made(tmp_path, code, "f")
+    assert "docstring_shows" not in source
+    assert not bugs
+
+
 ENDLESS = """
 def f(n{type}):
     while True:

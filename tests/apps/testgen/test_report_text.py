@@ -52,6 +52,16 @@ def test_the_command_of_a_bug_runs_from_the_current_folder(
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
+@pytest.mark.parametrize(
+    ("tests", "words"), [(1, "1 test of `unit`, which notices 4 of 5 "), (2, "2 tests of `unit`, which notice 4 of 5 ")]
+)
+def test_one_test_is_not_several(tmp_path: Path, tests: int, words: str) -> None:
+    made = {"module": "unit", "file": "test_unit.py", "source": "x", "tests": tests, "mutants": {"unit.f": [4, 5]}}
+    outcomes = (done("unit", "verifier", summary="", output=made | {"unusable": {}}),)
+    told = report(tmp_path, [""]).model_copy(update={"outcomes": outcomes, "findings": ()})
+    assert words in answer(told, {"test_unit.py": tmp_path / "test_unit.py"})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("root", ["", "code here"])
 @pytest.mark.parametrize("here", [".", "project", "elsewhere"])

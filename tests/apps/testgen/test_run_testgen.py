@@ -56,6 +56,19 @@ def test_nothing_to_do_is_a_report_without_a_run(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
+def test_where_some_functions_have_tests_the_others_are_named(tmp_path: Path) -> None:
+    """`tested` functions need nothing; the others cannot be run."""
+    code = "import os\ndef f(): os.remove('x')\ndef g(n): return n\n"
+    files = {
+        "pyproject.toml": "",
+        "mine.py": code,
+        "test_mine.py": "import mine\ndef test_g(): assert mine.g(1) == 1\n",
+    }
+    made = asyncio.run(run(project(tmp_path / "project", files), settings=settings(tmp_path / "home")))
+    assert made.nothing[0] == "Nothing new: 1 function has tests; these cannot be run:"
+    assert [line.split()[1] for line in made.nothing[1:]] == ["mine.f:"]
+
+
 def test_a_resumed_testgen_writes_its_files(shell: Shell, tmp_path: Path) -> None:
     """Where the first session would have written them, and the answer says so; a second resume changes nothing."""
     means()

@@ -24,7 +24,9 @@ _PACKED = 0.9
 # Left out if git does not list the files of the tree.
 NOT_SOURCE = VENDORED | {".git", ".hg", ".svn", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".idea"}
 _GENERATED_NAME = re.compile(
-    r"(_pb2(_grpc)?\.pyi?|\.pb\.(go|cc|h)|\.min\.(js|css)|\.(js|css)\.map|\.g\.dart|\.designer\.cs|\.generated\.\w+)$",
+    # The last is the page of a run, which `chargehand trace` writes.
+    r"(_pb2(_grpc)?\.pyi?|\.pb\.(go|cc|h)|\.min\.(js|css)|\.(js|css)\.map|\.g\.dart|\.designer\.cs|\.generated\.\w+"
+    r"|(^|/)chargehand-\d{8}-\d{6}-\w+\.html)$",
     re.IGNORECASE,
 )
 _GENERATED_HEAD = re.compile(

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from chargehand.apps.review.analyzers import ANALYZERS, LENSES
+from chargehand.apps.review.analyzers.history import COPIED
 from chargehand.apps.review.analyzers.lens import Lens
 from chargehand.apps.review.analyzers.linters import TRUSTED
 from chargehand.apps.review.analyzers.source_files import is_python
@@ -83,8 +84,11 @@ def unable(change: Change) -> tuple[str, ...]:
     """Sentences about what could not be checked because a patch shows less than a tree."""
     notes: list[str] = []
     if not change.in_place:
-        names = " and ".join(name for name, each in ANALYZERS.items() if each.whole_tree)
-        notes.append(f"{names} need the whole tree with the change in it: they did not look.")
+        names = ", ".join(name for name, each in ANALYZERS.items() if each.whole_tree)
+        where = (
+            "The change is not in the files of the tree (the patch is not applied, or they differ from what is staged)"
+        )
+        notes.append(f"{where}: {names} and history did not look.")
     if change.fragments:
         some = several(len(change.fragments), "file")
         notes.append(f"Of {some}, not here as the patch was made for, only its own lines are known and checked.")
@@ -111,6 +115,8 @@ def _analyses(change: Change, pr_comments: str | None, *, trusted: bool) -> Iter
             for own, group in _shared_work(lens, chosen, files):
                 number += 1
                 options: dict[str, JSON] = {"pr_comments": pr_comments} if lens == "history" and pr_comments else {}
+                if lens == "history" and not change.in_place:
+                    options[COPIED] = True
                 if trusted and lens == "bugs":
                     options[TRUSTED] = True
                 context: dict[str, JSON] = {"root": str(change.root), "files": list(group), "base": change.base}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from chargehand.engine.analyzer_port import Analyzer, AnalyzerResult, Scope
+from chargehand.trace.number_text import several
 
 if TYPE_CHECKING:
     from chargehand.apps.testgen.ghostwrite import GhostwriteJob
@@ -88,8 +89,10 @@ async def file(scope: Scope) -> AnalyzerResult:
             unusable[_target(id, jobs, module)] = f"{name or 'its test file'} was left out, it does not stay so: {why}"
     killed = {name: list(each) for name, each in score.by_function.items() if name in kept}
     told, all_of_them = (sum(each[at] for each in killed.values()) for at in (0, 1))
-    said = f"{verified.tests} tests of {module} passed three times and notice {told} of {all_of_them} small changes to "
-    said += f"the code; {len(verified.failures) + len(score.useless)} were left out."
+    left_out = len(verified.failures) + len(score.useless)
+    verb = "notices" if verified.tests == 1 else "notice"
+    said = f"{several(verified.tests, 'test')} of {module} passed three times and {verb} {told} of "
+    said += f"{several(all_of_them, 'small change')} to the code; left out: {left_out}."
     output = {"module": module, "file": named, "source": verified.source, "tests": verified.tests, "mutants": killed}
     return AnalyzerResult(
         tuple(findings), (said,), output | {"left_out": dict(verified.failures), "unusable": unusable}

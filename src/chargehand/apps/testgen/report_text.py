@@ -72,7 +72,8 @@ def _worth(made: dict[str, Any]) -> str:
     """How many small changes of the code the tests of a module notice; a run of an older version did not try any."""
     scores: list[list[int]] = list(made.get("mutants", {}).values())
     told, tried = (sum(score[at] for score in scores) for at in (0, 1))
-    return f", which notice {told} of {tried} small changes to the code" if tried else ""
+    verb = "notices" if made["tests"] == 1 else "notice"
+    return f", which {verb} {told} of {several(tried, 'small change')} to the code" if tried else ""
 
 
 def _where(report: Report) -> str:

@@ -212,11 +212,18 @@ def _nothing_to_do(found: Survey) -> Generated:
     else:
         names = ", ".join(target.full_name for target in found.targets)
         needs = f"Tests for {names} need a model: name one with --model."
-        lines = [needs] if found.targets else ["No function here can be run:"]
+        lines = [needs] if found.targets else [_nothing_new(found.tested)]
         lines += [f"  {skip.path}:{skip.line} {skip.name}: {skip.why}" for skip in found.skipped]
     request = f"Write tests for {found.project.root.name}"
     report = Report(run="", request=request, status="complete", answer="\n".join(lines) + "\n")
     return Generated(report, nothing=tuple(lines))
+
+
+def _nothing_new(tested: int) -> str:
+    if not tested:
+        return "No function here can be run:"
+    have = "1 function has tests" if tested == 1 else f"{tested:,} functions have tests"
+    return f"Nothing new: {have}; these cannot be run:"
 
 
 def _all_of(tested: int) -> str:

@@ -79,6 +79,13 @@ def test_a_module_that_no_test_imports_is_reported_once(tmp_path: Path) -> None:
     ]
 
 
+def test_of_many_changed_functions_the_others_are_counted(tmp_path: Path) -> None:
+    """The first three are named."""
+    code = "".join(f"def f{n}():\n    return {n}\n" for n in range(5))
+    ((message, _),) = _untested(tmp_path, {"shop/price.py": code}, 2, 4, 6, 8, 10)
+    assert message == "No test imports this module, in which `f0`, `f1`, `f2` and 2 more changed."
+
+
 @pytest.mark.parametrize(
     "files",
     [

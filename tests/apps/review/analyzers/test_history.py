@@ -102,6 +102,14 @@ def test_without_a_repository_there_is_a_note(tmp_path: Path) -> None:
     assert analysis == AnalyzerResult((), ("Not a git repository: its history was not looked at.",))
 
 
+def test_a_copy_has_no_history_but_keeps_the_comments_of_its_review(tmp_path: Path) -> None:
+    """The review says once for all lenses what a copy cannot show."""
+    options = {history.COPIED: True, "pr_comments": "a.py:1: Name the unit."}
+    analysis = analyzed("history", tmp_path, {"a.py": "x = 1\n"}, changed={"a.py": ((1, 1),)}, options=options)
+    assert [finding.category for finding in analysis.findings] == ["review-comment"]
+    assert analysis.notes == ()
+
+
 @pytest.mark.parametrize("base", ["nowhere", "--output=stolen", "-p"])
 def test_an_unknown_base_is_a_file_without_history(repository: Path, base: str) -> None:
     """The pipeline checks the base; here a wrong one only finds nothing, and an option is no base."""

@@ -81,8 +81,14 @@ class PastCommit:
         return bool(FIX.search(self.subject)) and not NO_FIX.search(self.subject)
 
 
+# The option that says that the files are a copy, made for the review: its tree has no history.
+COPIED = "copied"
+
+
 async def analyze(scope: Scope, lens: Lens) -> Hits:
     hits, notes = pr_comments.examine(scope)
+    if scope.options.get(COPIED):
+        return Hits(tuple(hits), notes)
     if not await git.is_repository(scope.root):
         return Hits(tuple(hits), (*notes, "Not a git repository: its history was not looked at."))
     hits += await _hot_spots(scope)

@@ -20,6 +20,8 @@ from chargehand.apps.review.analyzers.source_files import SourceFile, SourceRead
 from chargehand.engine.analyzer_port import Ranges
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Functions that a finding names.
+MOST_NAMED = 3
 NO_TESTS = "The tree has no Python tests: changed behaviour was not compared with them."
 
 
@@ -83,8 +85,9 @@ def _never_run(source: SourceFile, functions: list[tuple[str, list[int]]], cover
 
 def _never_imported(source: SourceFile, functions: list[tuple[str, list[int]]], graph: ImportGraph) -> Iterator[Hit]:
     if graph.is_left_out(source.path):
-        names = ", ".join(f"`{name}`" for name, _ in functions[:3])
-        message = f"No test imports this module, in which {names} changed."
+        names = ", ".join(f"`{name}`" for name, _ in functions[:MOST_NAMED])
+        more = f" and {len(functions) - MOST_NAMED:,} more" if len(functions) > MOST_NAMED else ""
+        message = f"No test imports this module, in which {names}{more} changed."
         at_most = None if graph.is_widely_tested else "info"
         yield Hit("untested:unimported", source.path, functions[0][1][0], message, at_most=at_most)
 

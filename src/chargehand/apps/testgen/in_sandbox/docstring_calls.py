@@ -23,9 +23,12 @@ LONGEST_CALL = 200
 _READERS = ("NameError", "ImportError", "ModuleNotFoundError", "FileNotFoundError", "SyntaxError")
 
 
-def calls_in_docstring(function: Any, name: str, module: ModuleType) -> list[str]:
-    """Expressions of the docstring that call the function, with the names they use replaced by their values."""
-    found: list[str] = []
+def calls_in_docstring(function: Any, name: str, module: ModuleType) -> dict[str, str]:
+    """Expressions of the docstring that call the function, with the names they use replaced by their values.
+
+    Each has the text that the docstring has for it.
+    """
+    found: dict[str, str] = {}
     known: dict[str, ast.expr] = {}
     for example in docstring_examples(function):
         try:
@@ -41,7 +44,7 @@ def calls_in_docstring(function: Any, name: str, module: ModuleType) -> list[str
         uses = f"{SUBJECT}.{name}(" in text or (f".{name}(" in text and SUBJECT in text)
         # A comparison or a conversion around the call is not part of the function.
         if uses and not written.unknown and isinstance(node.value, ast.Call) and len(text) <= LONGEST_CALL:
-            found.append(text)
+            found.setdefault(text, example.source.strip())
     return found
 
 
@@ -81,11 +84,20 @@ class _WrittenOut(ast.NodeTransformer):
         return node
 
 
-def promises(function: Any, module: ModuleType, notes: Notes) -> None:
-    """Compares the promises of the docstring with the results."""
+def promises(function: Any, module: ModuleType, notes: Notes) -> dict[str, bool]:
+    """Compares the promises of the docstring with the results: whether each is kept, by its text.
+
+    Those after a broken one count as broken. Those that are not in the result were not compared.
+    """
     if not (examples := docstring_examples(function)):
-        return
+        return {}
     import doctest
+
+    kept: dict[str, bool] = {}
+
+    def note_broken(example: Example, want: str, got: str) -> None:
+        notes.add(broken_promise=example.source.strip(), want=want, got=got)
+        kept.update((each.source.strip(), False) for each in examples[examples.index(example) :])
 
     class Checker(doctest.OutputChecker):
         def check_output(self, want: str, got: str, optionflags: int) -> bool:
@@ -95,21 +107,21 @@ def promises(function: Any, module: ModuleType, notes: Notes) -> None:
         def report_start(self, out: Any, test: Any, example: Example) -> None:
             notes.add(trying=example.source.strip())
 
+        def report_success(self, out: Any, test: Any, example: Example, got: str) -> None:
+            kept[example.source.strip()] = True
+
         def report_failure(self, out: Any, test: Any, example: Example, got: str) -> None:
             # A statement without output, such as a passed assertion, has nothing to compare.
             if got.strip() and not got.startswith("Traceback"):
-                notes.add(broken_promise=example.source.strip(), want=example.want.strip(), got=got.strip()[:300])
+                note_broken(example, example.want.strip(), got.strip()[:300])
             elif got.startswith("Traceback"):
                 said = got.strip().splitlines()[-1][:300]
                 if not said.startswith(_READERS):
-                    notes.add(
-                        broken_promise=example.source.strip(), want=example.want.strip().splitlines()[-1], got=said
-                    )
+                    note_broken(example, example.want.strip().splitlines()[-1], said)
 
         def report_unexpected_exception(self, out: Any, test: Any, example: Example, exc_info: Any) -> None:
             if example.want and not issubclass(exc_info[0], NameError | ImportError | OSError | SyntaxError):
-                got = f"{exc_info[0].__name__}: {exc_info[1]}"[:300]
-                notes.add(broken_promise=example.source.strip(), want=example.want.strip(), got=got)
+                note_broken(example, example.want.strip(), f"{exc_info[0].__name__}: {exc_info[1]}"[:300])
 
     # After the first failure the others mean little.
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.FAIL_FAST
@@ -117,6 +129,7 @@ def promises(function: Any, module: ModuleType, notes: Notes) -> None:
     flags |= doctest.IGNORE_EXCEPTION_DETAIL
     parsed = doctest.DocTest(examples, dict(vars(module)), "docstring", None, 0, None)
     Runner(Checker(), verbose=False, optionflags=flags).run(parsed, out=lambda _: None)
+    return kept
 
 
 def _differ_in_quotes(want: str, got: str) -> bool:

@@ -74,15 +74,16 @@ def depends_on_place(text: str) -> bool:
 
 def examples(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Reached) -> None:
     function = resolve(module, job["name"])
-    promises(function, module, notes)
-    for call, shown in calls_to_try(job, module, notes):
+    kept = promises(function, module, notes)
+    for call, text in calls_to_try(job, module, notes).items():
         notes.add(trying=call)
+        marks = {True: {"shown": True}, False: {"disputed": True}, None: dict[str, bool]()}[kept.get(text)]
         with reached.listening(), processor_limit(LONGEST_TRIAL_S):
-            notes.add(**try_call(call, job["raises"], module), **({"shown": True} if shown else {}))
+            notes.add(**try_call(call, job["raises"], module), **marks)
 
 
-def calls_to_try(job: dict[str, Any], module: ModuleType, notes: Notes) -> list[tuple[str, bool]]:
-    """Calls as source, each with whether the docstring shows it; always the same calls."""
+def calls_to_try(job: dict[str, Any], module: ModuleType, notes: Notes) -> dict[str, str]:
+    """Calls as source, each with the text that the docstring has for it, if it has one; always the same calls."""
     name = job["name"].rpartition(".")[2]
     shown = calls_in_docstring(resolve(module, job["name"]), name, module)
     try:
@@ -90,12 +91,12 @@ def calls_to_try(job: dict[str, Any], module: ModuleType, notes: Notes) -> list[
     except NoValues as error:
         notes.add(no_inputs=str(error))
         made = []
-    return [(call, call in shown) for call in dict.fromkeys([*shown, *made])][:MOST_TRIED]
+    return {call: shown.get(call, "") for call in [*dict.fromkeys([*shown, *made])][:MOST_TRIED]}
 
 
 def try_mutants(job: dict[str, Any], module: ModuleType, notes: Notes, reached: Reached) -> None:
     """Which calls detect each mutant of the function, and which properties do if no call does."""
-    calls = [call for call, _ in calls_to_try(job, module, notes)]
+    calls = [*calls_to_try(job, module, notes)]
     known = {call: try_call(call, job["raises"], module) for call in calls}
     ended_by = time.monotonic() + MUTANTS_S
     left: list[Mutant] = []
