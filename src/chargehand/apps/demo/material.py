@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LINES = 6_000
+LINES = 9_600
 # Seconds from midnight to the first line, and between two lines.
 BEGIN, STEP = 17 * 3600, 2
 DAY = "2026-03-12"
