@@ -386,7 +386,8 @@ def test_a_run_that_waits_for_a_provider_continues_by_itself(tmp_path: Path, mon
         report = client.get(f"{RUNS}/{run}").json
         assert report["waiting"] == {"until": report["waiting"]["until"], "provider": "scripted"}
         listed = client.get(f"{RUNS}?needs_you=true").json["runs"]
-        assert [(each["status"], each["needs_you"]) for each in listed] == [("waiting", False)]
+        said = [(each["status"], each["needs_you"], each["waits_for"]) for each in listed]
+        assert said == [("waiting", False, "provider")]
         # The place is free when the run is put away, a moment after it is on the record that it waits.
         entry = client.server.started._entries.get(run)
         if entry is not None and entry.task is not None:

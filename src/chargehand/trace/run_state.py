@@ -108,6 +108,8 @@ class RunState:
     is_paused: bool = False
     # The provider that the run waits for in this process, and until when; None while it does not wait for a provider.
     waiting: Data | None = None
+    # Whether a question was open when the last session ended.
+    ended_asking: bool = False
     # Report JSON, once the run has ended.
     report: Data | None = None
     seq: int = 0
@@ -266,6 +268,7 @@ def _fold(view: RunState, event: Event) -> None:
             _break_off(view, event.at - (parked or 0.0))
             _idle(view, event, parked)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
+            view.ended_asking = bool(view.questions)
             if status in FINISHED:
                 view.is_paused = False  # a pause that was ordered during the last call ends with the run
             _drop_added(view)

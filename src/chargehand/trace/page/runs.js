@@ -2,7 +2,7 @@
 import { fill, h } from "./dom.js";
 import { needsYou } from "./questions.js";
 import { ask, homeAddress, openRun, post, runAddress } from "./source.js";
-import { STATUS_WORDS, age, compact, count, cut, money, several } from "./words.js";
+import { STATUS_WORDS, age, compact, count, cut, money, several, statusWords } from "./words.js";
 
 const EVERY_MS = 2000;
 // Runs that are listed at first, and that each "Older runs" adds; and the most that the server gives in one answer.
@@ -122,17 +122,16 @@ function makeInbox() {
   };
 }
 
-/** A run that waits may also wait for a provider. */
+/** A run that waits may also wait for a provider, or to be resumed. */
 const needsPerson = (run) => run.needs_you;
 
 function row(run) {
   const needs = needsPerson(run);
-  const isForProvider = run.status === "waiting" && !needs;
   const { tasks, done, tokens, usd, gaps, budget } = run.figures ?? {};
   const progress = tasks ? `${count(done)} of ${several(tasks, "task")}` : "";
   const spent = tokens ? [`${compact(tokens)}${budget.tokens ? ` of ${compact(budget.tokens)}` : ""} tokens`, usd === null ? "cost unknown" : `${money(usd)}${budget.usd ? ` of ${money(budget.usd)}` : ""}`] : [];
   return h("a", { class: `run${needs ? " needs" : ""}`, href: runAddress(run.run), role: "listitem" },
-    h("span", { class: `pill r-${/^[a-z]+$/.test(run.status) ? run.status : "failed"}` }, needs ? "Needs you" : isForProvider ? "Waiting for a provider" : STATUS_WORDS[run.status] ?? run.status),
+    h("span", { class: `pill r-${/^[a-z]+$/.test(run.status) ? run.status : "failed"}` }, needs ? "Needs you" : statusWords(run)),
     h("span", { class: "asked" }, cut(run.request ?? "", 160), h("small", {}, [run.team, progress, gaps ? several(gaps, "gap") : ""].filter(Boolean).join(" · "))),
     h("span", { class: "nums" }, spent.flatMap((each, index) => [index ? " · " : "", h("span", {}, each)]),
       h("small", {}, run.started ? age(Date.now() / 1000 - run.started) : "")));
