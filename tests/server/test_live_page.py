@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
     page.wait_for_url("**/runs/**")
     page.wait_for_selector(".question")
     assert "Approve the plan" in window.words(".question")
+    events = client.get(f"/api/v1/runs/{page.url.rpartition('/')[2]}/events").body.decode()
+    asked = json.loads(events.partition("\n")[0])["request"]
+    assert (asked["approve"], asked["ask"]) == (True, False)
     page.locator("summary:has-text('Events')").click()
     page.get_by_label("Find events").fill("run_ended complete")
     page.get_by_role("button", name="Approve").click()
@@ -115,6 +119,7 @@ def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str)
     page.keyboard.press("Escape")
     assert page.locator(".menu[open]").count() == 0
     page.keyboard.press("Enter")
+    assert page.get_by_label("Again from task").locator("option").first.inner_text() == "every task"
     page.get_by_label("Again from task").focus()
     page.keyboard.press("b")
     page.keyboard.press("Enter")
@@ -331,8 +336,9 @@ def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browse
                 page.keyboard.press("Enter")
 
         press("textarea[name=request]", "Do both parts")
-        page.locator(".check input").focus()
-        page.keyboard.press("Space")
+        for label in ("Show me the plan before it runs", "Ask me when a worker cannot go on"):
+            page.get_by_label(label).focus()
+            page.keyboard.press("Space")
         press("button:text-is('Start')")
         page.wait_for_url("**/runs/**")
         press("button:text-is('Approve')")

@@ -100,6 +100,7 @@ class RunState:
     # The limits of the run: Budget JSON, and the seconds it may take.
     budget: Data = field(default_factory=dict[str, Any])
     deadline_s: float | None = None
+    # Calls of tools that this run made: not those that it took over or reused.
     tool_calls: int = 0
     synthesis_started: float | None = None
     started: float | None = None
@@ -427,7 +428,7 @@ def _count_program(view: RunState, event: Event, call: CallView, used: Data) -> 
 
 def _file(view: RunState, event: Event, call: CallView, worker: str = "") -> None:
     view.by_key[call.key] = call
-    view.tool_calls += call.kind == "tool"
+    view.tool_calls += call.kind == "tool" and not call.reused and event.seq > view.copied_to
     call.task, call.attempt = event.task, event.attempt
     if (task := _task(view, event, worker)) is None:
         view.calls.append(call)

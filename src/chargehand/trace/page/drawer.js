@@ -1,5 +1,6 @@
 // One task -> a panel at the side: what it was asked, what it did attempt by attempt, what it gave, and orders to it.
 import { h, fill } from "./dom.js";
+import { clockOf, secondsOf } from "./clock.js";
 import { runAddress } from "./source.js";
 import { GLYPHS, count, duration, modelName, money, pretty, several } from "./words.js";
 
@@ -22,7 +23,7 @@ export function drawer(source, close) {
         h("h2", {}, task.id), h("span", { class: "quiet" }, task.worker),
         h("button", { type: "button", class: "close", "aria-label": "Close", onclick: close }, "✕")),
       h("p", { class: "quiet" }, [
-        task.started === null ? "" : `${duration(task.seconds)} at work`, task.tokens ? `${count(task.tokens)} tokens` : "",
+        task.started === null ? "" : `${duration(secondsOf(task, clockOf(state, state.now())))} at work`, task.tokens ? `${count(task.tokens)} tokens` : "",
         task.tokens ? `cost ${money(task.usd)}` : "", several(task.attempts.length, "attempt"), task.reused ? "reused from an earlier run" : "",
       ].filter(Boolean).map((each) => each.replaceAll(" ", "\u00a0")).join(" · ")),
       task.doing && task.status === "running" ? h("p", { class: "doing" }, `Now: ${task.doing}`) : null);

@@ -147,13 +147,14 @@ async function startForm() {
   const usd = h("input", { type: "number", min: 0, step: "any" });
   const deadline = h("input", { type: "number", min: 1, step: "any" });
   const approve = h("input", { type: "checkbox" });
+  const people = h("input", { type: "checkbox" });
   const note = h("p", { class: "quiet", role: "status" });
   const start = async (event) => {
     event.preventDefault();
     try {
       const material = await Promise.all([...files.files].map(async (file) => ({ name: file.name, content: await file.text() })));
       const made = await post("/runs", {
-        request: request.value, approve: approve.checked, ask: true,
+        request: request.value, approve: approve.checked, ask: people.checked,
         ...(team.value ? { team: team.value } : {}), ...(model.value ? { model: model.value } : {}), ...(material.length ? { material } : {}),
         ...(tokens.value ? { tokens: Number(tokens.value) } : {}), ...(usd.value ? { usd: Number(usd.value) } : {}),
         ...(deadline.value ? { deadline: Number(deadline.value) } : {}),
@@ -168,5 +169,6 @@ async function startForm() {
       h("label", {}, "Team", team), h("label", {}, "Model", model), h("label", {}, "Files", files),
       h("label", {}, "At most tokens", tokens), h("label", {}, "At most dollars", usd), h("label", {}, "At most seconds", deadline),
       h("label", { class: "check" }, approve, "Show me the plan before it runs"),
+      h("label", { class: "check" }, people, "Ask me when a worker cannot go on"),
       h("div", { class: "buttons" }, h("button", { type: "submit", class: "main" }, "Start")), note)));
 }
