@@ -63,6 +63,7 @@ def page_state(view: RunState, *, since: int = 0, is_over: bool | None = None) -
         # Tasks that the record last saw at work -> their status now, which changes without an event of theirs.
         "begun": {task.id: view.status_of(task, is_over=is_over) for task in tasks if task.status == "running"},
         "orders": possible_orders(view.status),
+        "restarts": [id for id in view.restarts if id in view.tasks and view.tasks[id].outcome is not None],
         "ways_on": ways_on(view.report or {}).to_json(),
         "questions": list(view.questions.values()),
         "notes": [short(str(note), 1000) for note in [*view.notes, *view.warnings][:100]],
@@ -118,6 +119,7 @@ def _task(task: TaskState) -> Data:
         "tokens": task.tokens,
         "usd": task.usd,
         "reused": task.reused,
+        "orders": task.orders,
         "doing": None if doing is None else _doing(doing),
         "attempts": [[each.number, each.started, each.ended, each.status, each.error] for each in task.attempts],
         "calls": [_call(call) for call in task.calls],

@@ -96,6 +96,7 @@ export function sentence(state) {
   switch (state.status) {
     case "running":
       if (!tasks.size) return "The planner is making a plan.";
+      if (state.restarts.length) return `When the calls in flight have ended, ${state.restarts.join(", ")} ${state.restarts.length === 1 ? "runs" : "run"} again; ${of}${wrong}.`;
       if (done + failed + (counts.skipped ?? 0) === tasks.size) return "All tasks have ended; the answer is being written.";
       return `${several(running, "task")} at work, ${of}${wrong}.`;
     case "waiting":
