@@ -340,7 +340,7 @@ def test_a_task_of_a_finished_run_is_restarted_over_http(active: Client) -> None
     run = active.start()
     first = active.wait(run)
     sent = active.post(f"{RUNS}/{run}/tasks/a/restart", {"instruction": "Do the first part in French"})
-    assert sent.status == 202
+    assert (sent.status, "resumed" in sent.json["reason"]) == (202, False)
     again = active.wait(run, after=first["seq"])
     assert again["status"] == "complete"
     assert again["report"]["plan"]["tasks"][0]["instruction"] == "Do the first part in French"
@@ -386,7 +386,8 @@ def test_a_run_that_waits_for_a_provider_continues_by_itself(tmp_path: Path, mon
         report = client.get(f"{RUNS}/{run}").json
         assert report["waiting"] == {"until": report["waiting"]["until"], "provider": "scripted"}
         listed = client.get(f"{RUNS}?needs_you=true").json["runs"]
-        assert [(each["status"], each["needs_you"]) for each in listed] == [("waiting", False)]
+        said = [(each["status"], each["needs_you"], each["waits_for"]) for each in listed]
+        assert said == [("waiting", False, "provider")]
         # The place is free when the run is put away, a moment after it is on the record that it waits.
         entry = client.server.started._entries.get(run)
         if entry is not None and entry.task is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,9 @@ def test_a_run_is_started_approved_and_watched_in_the_page(client: Client, brows
     page.wait_for_url("**/runs/**")
     page.wait_for_selector(".question")
     assert "Approve the plan" in window.words(".question")
+    events = client.get(f"/api/v1/runs/{page.url.rpartition('/')[2]}/events").body.decode()
+    asked = json.loads(events.partition("\n")[0])["request"]
+    assert (asked["approve"], asked["ask"]) == (True, False)
     page.locator("summary:has-text('Events')").click()
     page.get_by_label("Find events").fill("run_ended complete")
     page.get_by_role("button", name="Approve").click()
@@ -103,6 +108,84 @@ def test_questions_of_all_runs_are_answered_in_the_list(client: Client, browser:
     assert window.problems == []
 
 
+@pytest.mark.parametrize(("number", "is_cut"), [(12, False), (40, True)])
+def test_the_whole_plan_is_in_sight_in_the_list(tmp_path: Path, browser: Browser, number: int, is_cut: bool) -> None:
+    """All tasks of a short plan, without scrolling; of a long one how many there are."""
+    tasks = [PLAN["tasks"][0] | {"id": f"t{n}"} for n in range(number)]
+    with serving(make_supervisor(tmp_path)) as client:
+        client.wait(client.start(plan=PLAN | {"tasks": tasks}, approve=True))
+        own = f"http://127.0.0.1:{client.port}/"
+        window = open_window(browser, f"{own}?token={TOKEN}", own)
+        table = window.page.locator(".inbox .scroll")
+        table.wait_for()
+        assert table.evaluate("(each) => each.scrollHeight > each.clientHeight + 1") == is_cut
+        assert (f"{number} tasks: scroll" in window.words(".inbox .question")) == is_cut
+        assert window.problems == []
+
+
+def test_a_run_that_was_answered_and_not_continued_is_resumed_in_the_page(tmp_path: Path, browser: Browser) -> None:
+    """A run of another process: list and page say that it is answered, and the page resumes it."""
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(make_supervisor(tmp_path).run_sync, "Do both parts", approve=True).result()
+    with serving(make_supervisor(tmp_path)) as client:
+        own = f"http://127.0.0.1:{client.port}/"
+        window = open_window(browser, f"{own}?token={TOKEN}", own)
+        page = window.page
+        page.get_by_role("button", name="Approve").click()
+        page.wait_for_selector(".run .pill:text-is('Answered: resume it')")
+        page.wait_for_selector(".inbox", state="hidden")
+        page.locator(f".run[href$='{made.run}']").click()
+        page.wait_for_selector(".pill:text-is('Answered: resume it')")
+        assert window.words(".sentence").startswith("All questions are answered, and the run is not continued yet")
+        page.get_by_role("button", name="Resume").click()
+        page.wait_for_selector(".pill.r-complete")
+        assert window.problems == []
+
+
+def test_orders_to_a_task_say_what_was_accepted_and_what_came_too_late(tmp_path: Path, browser: Browser) -> None:
+    """Words and a new instruction have a field each: sent words leave theirs, a typed instruction stays."""
+    part = {"json": {"summary": "s", "output": "the part is done", "claims": []}}
+    replies: list[dict[str, Any]] = [
+        ANSWERS[0],
+        {"when": {"task": "a"}, "times": 1, "delay_ms": 6_000, "reply": part},
+        {"when": {"task": "b"}, "times": 1, "delay_ms": 9_000, "reply": part},
+        *ANSWERS[1:],
+    ]
+    with serving(make_supervisor(tmp_path, ScriptedModel(replies))) as client:
+        run = client.start()
+        own = f"http://127.0.0.1:{client.port}/"
+        options: dict[str, Any] = {"extra_http_headers": {"authorization": f"Bearer {TOKEN}"}}
+        window = open_window(browser, f"{own}runs/{run}#task/a", own, **options)
+        page = window.page
+        page.wait_for_selector(".drawer .badge.s-running")
+        page.locator(".menu summary:has-text('Top up')").click()
+        assert page.locator(".menu[open] label").all_inner_texts() == ["More tokens"]
+        page.keyboard.press("Escape")
+        words = page.get_by_label("Words to the worker")
+        words.fill("Be short.")
+        page.get_by_role("button", name="Tell the worker").click()
+        page.wait_for_selector(".task-orders [role=status]:has-text('before its next model call')")
+        assert words.input_value() == ""
+        page.locator(".orders-part summary").click()
+        instruction = page.get_by_label("A new instruction (optional)")
+        instruction.fill("Do it well")
+        page.wait_for_selector(".row[href$='/a'] .tail:has-text('running · ')")
+        panel = page.locator(".drawer-head").inner_text().replace("\u00a0", " ")
+        assert float(panel.partition(" s at work")[0].split()[-1]) >= 1.0
+
+        page.wait_for_selector(".drawer .badge.s-done")
+        page.wait_for_selector(".drawer li:has-text('“Be short.”: too late.')")
+        assert instruction.input_value() == "Do it well"
+        page.get_by_role("button", name="Restart").click()
+        page.wait_for_selector(".task-orders [role=status]:has-text('Accepted: a runs again')")
+        page.wait_for_selector(".sentence:has-text('When the calls in flight have ended, a runs again')")
+        page.wait_for_selector(".pill.r-complete")
+        report = client.get(f"/api/v1/runs/{run}").json
+        assert report["outcomes"][0]["attempts"] == 2
+        assert report["plan"]["tasks"][0]["instruction"] == "Do it well"
+        assert window.problems == []
+
+
 def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str) -> None:
     """From the head with the keyboard alone, and from a task; the new run names the one that it came from."""
     own = f"http://127.0.0.1:{client.port}/"
@@ -115,6 +198,7 @@ def test_a_run_is_forked_in_the_page(client: Client, browser: Browser, run: str)
     page.keyboard.press("Escape")
     assert page.locator(".menu[open]").count() == 0
     page.keyboard.press("Enter")
+    assert page.get_by_label("Again from task").locator("option").first.inner_text() == "every task"
     page.get_by_label("Again from task").focus()
     page.keyboard.press("b")
     page.keyboard.press("Enter")
@@ -331,8 +415,9 @@ def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browse
                 page.keyboard.press("Enter")
 
         press("textarea[name=request]", "Do both parts")
-        page.locator(".check input").focus()
-        page.keyboard.press("Space")
+        for label in ("Show me the plan before it runs", "Ask me when a worker cannot go on"):
+            page.get_by_label(label).focus()
+            page.keyboard.press("Space")
         press("button:text-is('Start')")
         page.wait_for_url("**/runs/**")
         press("button:text-is('Approve')")
@@ -344,7 +429,7 @@ def test_the_whole_story_of_a_run_with_the_keyboard_alone(tmp_path: Path, browse
         assert serious_violations(page) == []
         press(".drawer textarea", "Be short.")
         press(".drawer button:text-is('Tell the worker')")
-        page.wait_for_selector(".orders [role=status]:not(:empty)")
+        page.wait_for_selector(".task-orders [role=status]:not(:empty)")
         press(".drawer button:text-is('Stop')")
         page.wait_for_selector(".drawer .badge.s-failed")
         page.wait_for_selector(".pill.r-failed")

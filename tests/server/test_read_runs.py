@@ -209,6 +209,24 @@ def test_a_record_of_a_newer_version_is_a_problem(client: Client, home: Path) ->
         newer.unlink()
 
 
+def test_the_list_and_the_state_say_what_a_run_waits_for(tmp_path: Path) -> None:
+    """A run of another process asks a person; once answered, it waits for a resume, until somebody resumes it."""
+    run = make_supervisor(tmp_path).run_sync("Do both parts", approve=True).run
+
+    def said() -> tuple[Any, ...]:
+        (listed,) = client.get(RUNS).json["runs"]
+        return listed["needs_you"], listed["waits_for"], client.get(f"{RUNS}/{run}/state").json["waits_for"]
+
+    with serving(make_supervisor(tmp_path)) as client:
+        assert said() == (True, "person", "person")
+        client.post(f"{RUNS}/{run}/answers/plan", {"answer": "approve"})
+        assert said() == (False, "resume", "resume")
+        after = client.get(f"{RUNS}/{run}/state").json["seq"]
+        client.post(f"{RUNS}/{run}/resume")
+        client.wait(run, after)
+        assert said() == (False, None, None)
+
+
 def test_health_and_metrics(client: Client) -> None:
     """Prometheus text: every line is a comment or a name with a number."""
     assert client.send("GET", "/healthz", token=None).body == b"ok\n"

@@ -312,6 +312,18 @@ def test_tasks_of_one_worker_at_one_level_are_one_row(browser: Browser, file: Pa
     assert window.page.locator(".timeline a.row").count() == 1
 
 
+def test_a_cost_is_shown_from_the_first_reply_on(browser: Browser, file: Path) -> None:
+    """Before it nobody knows whether the model has a price; a run that has ended without a call cost nothing."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.note(1, "model_called", key="@plan/1", role="planner", model=MODEL, messages=[], send=1)
+    assert "Cost" not in open_file(browser, file, to_html(record.events(), Redactor())).words(".figures")
+    record.note(9, "run_ended", status="failed", report={})
+    assert "Cost $0.00" in open_file(browser, file, to_html(record.events(), Redactor())).words(".figures")
+    record.model(2, 3, "@plan/2", role="planner", usd=None)
+    assert "Cost unknown" in open_file(browser, file, to_html(record.events(), Redactor())).words(".figures")
+
+
 def test_a_plan_to_approve_is_a_table(browser: Browser, file: Path) -> None:
     """Each task with its worker and what it waits for; what the report of a parked run says is not an answer."""
     record = Recorder()

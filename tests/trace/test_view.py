@@ -227,6 +227,36 @@ def test_reused_results_cost_nothing() -> None:
     assert not fold(record.events()).tasks["t1"].reused
 
 
+def test_only_tools_that_the_run_itself_called_are_counted() -> None:
+    """Not those that a fork took over, nor those whose result is reused."""
+    record = Recorder()
+    forked_from = {"run": "earlier", "at": "t2"}
+    record.note(0, "run_started", request={"text": "Ask"}, team={}, forked_from=forked_from, copied=2)
+    record.tool(1, 2, "t1/1/tool/1", "t1", 1, "search")
+    assert fold(record.events()).tool_calls == 0
+    record.note(3, "reused", "t2", 1, key="t2/1/tool/1", result={"text": "7"}, source="earlier")
+    assert fold(record.events()).tool_calls == 0
+    record.tool(4, 5, "t2/1/tool/2", "t2", 1, "search")
+    view = fold(record.events())
+    assert (view.tool_calls, len(view.tasks["t1"].calls)) == (1, 1)
+
+
+def test_orders_about_a_task_are_counted_whatever_their_verdict() -> None:
+    """They change the task for the page; one to restart it is kept until the task is opened again."""
+    record = Recorder()
+    record.start(0, "Ask")
+    record.attempt(1, 2, plan().tasks[0])
+    order = {"by": "command", "sent_at": 3.0}
+    record.note(3, "control", "t1", key="@control/1", order="tell", verdict="too_late", **order)
+    view = fold(record.events())
+    assert (view.tasks["t1"].orders, view.tasks["t1"].seq, view.restarts) == (1, view.seq, ())
+    record.note(4, "control", "t1", key="@control/2", order="restart", verdict="accepted", value={}, **order)
+    view = fold(record.events())
+    assert (view.tasks["t1"].orders, view.restarts) == (2, ("t1",))
+    record.note(5, "decision", key="@reopen/1", decision="reopen", value={"tasks": ["t1"]}, reason="")
+    assert fold(record.events()).restarts == ()
+
+
 def test_gaps_of_an_earlier_session_are_not_counted_twice() -> None:
     """A resumed run synthesizes again: only what its last session found stands."""
     record = Recorder()

@@ -36,6 +36,7 @@ _RUN_INFO: Schema = {
         "team": {"type": ["string", "null"]},
         "parent": {"type": ["string", "null"]},
         "needs_you": {"type": "boolean"},
+        "waits_for": {"enum": ["person", "provider", "resume", None]},
         "figures": {
             "type": ["object", "null"],
             "properties": {
@@ -49,7 +50,7 @@ _RUN_INFO: Schema = {
             },
         },
     },
-    "required": ["run", "started", "ended", "status", "request", "team", "parent", "needs_you", "figures"],
+    "required": ["run", "started", "ended", "status", "request", "team", "parent", "needs_you", "waits_for", "figures"],
 }
 _WAITING: Schema = {
     "type": "object",

@@ -55,8 +55,8 @@ async def list_runs(call: Call) -> Response:
     query = call.query(RunsQuery)
     page, more = await call.server.reading.run(call.server.run_list.find, query)
     figures = await call.server.reading.run(call.server.figures.read, page)
-    asking = await call.server.reading.run(_asking, call.server.run_list, page)
-    listed = [info.to_json() | {"needs_you": info.run in asking, "figures": figures.get(info.run)} for info in page]
+    waits = await call.server.reading.run(_waits_of, call.server.run_list, page)
+    listed = [info.to_json() | waits[info.run] | {"figures": figures.get(info.run)} for info in page]
     runs = [call.server.redactor.json(each) for each in listed]
     return json_response({"runs": runs, "next": page[-1].run if more else None})
 
@@ -176,8 +176,9 @@ async def list_models(call: Call) -> Response:
     return json_response(server.redactor.json(found | {"offered": list(server.offered.models)}))
 
 
-def _asking(runs: RunList, page: list[RunInfo]) -> set[str]:
-    return {info.run for info in page if runs.needs_person(info)}
+def _waits_of(runs: RunList, page: list[RunInfo]) -> dict[str, dict[str, Any]]:
+    waits = {info.run: runs.wait_of(info) for info in page}
+    return {run: {"needs_you": wait == "person", "waits_for": wait} for run, wait in waits.items()}
 
 
 async def find_run(call: Call) -> str:

@@ -11,6 +11,7 @@ from chargehand.errors import ChargehandError
 from chargehand.record.index import RunInfo
 from chargehand.record.run_source import RunSource
 from chargehand.server.checked_input import Input
+from chargehand.trace.waits_for import WaitsFor, waits_for
 from chargehand.values.status_words import RunStatus
 
 
@@ -33,8 +34,8 @@ class RunList:
         self._lock = threading.Lock()
         self._mark: object = None
         self._runs: list[RunInfo] = []
-        # Run that waits -> the mark of its record, and whether it asks a person.
-        self._asking: dict[str, tuple[object, bool]] = {}
+        # Run that waits -> the mark of its record, and what it waits for.
+        self._waits: dict[str, tuple[object, WaitsFor | None]] = {}
 
     def load(self) -> list[RunInfo]:
         """All runs, newest first, as they are now."""
@@ -50,7 +51,7 @@ class RunList:
         """A page of runs, and whether there are more after it."""
         listed = self._select(query)
         if query.needs_you == "true":
-            listed = sorted(listed, key=lambda info: not self.needs_person(info))
+            listed = sorted(listed, key=lambda info: self.wait_of(info) != "person")
         start = 0
         if query.before is not None:
             start = _position_after(listed, query.before)
@@ -67,17 +68,20 @@ class RunList:
             runs = [info for info in runs if _has_words(info, words)]
         return runs
 
-    def needs_person(self, info: RunInfo) -> bool:
-        """Whether the run waits for a person; one may also wait for a provider."""
+    def wait_of(self, info: RunInfo) -> WaitsFor | None:
+        """What the run waits for, if it waits."""
         if info.status != "waiting":
-            return False
+            return None
         mark = self._source.change_mark(info.run)
-        known = self._asking.get(info.run)
+        known = self._waits.get(info.run)
         if known is None or known[0] != mark:
             try:
-                known = self._asking[info.run] = mark, bool(self._source.state(info.run).open_questions())
+                state = self._source.state(info.run)
             except ChargehandError:
-                return True  # its record cannot be read: a person should look at it
+                return "person"  # its record cannot be read: a person should look at it
+            provider = state.waits.run_waits or state.waits.for_provider is not None
+            waits = waits_for(info.status, asks=bool(state.open_questions()), provider=provider)
+            known = self._waits[info.run] = mark, waits
         return known[1]
 
     def _is_dead(self, info: RunInfo) -> bool:

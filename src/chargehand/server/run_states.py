@@ -13,7 +13,7 @@ from chargehand.apps.shown_report import parts_shown_by_app, waiting_json
 from chargehand.record.run_source import RunSource
 from chargehand.text.escaping import dump_json
 from chargehand.text.redaction import Redactor
-from chargehand.trace.page_state import page_state, possible_orders
+from chargehand.trace.page_state import page_state, possible_orders, wait_of
 from chargehand.trace.run_state import RunState
 from chargehand.trace.task_detail import task_details
 from chargehand.values.status_words import FINISHED
@@ -94,6 +94,7 @@ class RunStates:
         if status == "waiting" and not view.questions:
             # A running process reports itself that it waits for a provider. For a parked run, the record says it.
             state |= {} if view.waiting else waiting_json(self._source, run, status)
+        state["waits_for"] = wait_of(view, status, state["waiting"])
         return dump_json(self._redactor.json(state))
 
 

@@ -45,14 +45,15 @@ async def pause_run(call: Call) -> Response:
     """Let a run begin nothing new, whichever process owns it; `resume` continues it."""
     await call.body(Nothing)
     run = await find_run(call)
-    return await _answer_with(call.server.supervisor.pause(run, by=BY))
+    return _sent_response(await _check_verdict(call.server.supervisor.pause(run, by=BY)))
 
 
 async def stop_task(call: Call) -> Response:
     """End a task of a run for good."""
     body = await call.body(StopTask)
     run, task = await find_run(call), call.path("task")
-    return await _answer_with(call.server.supervisor.steer(run, task, body.reason, stop=True, by=BY))
+    stop = call.server.supervisor.steer(run, task, body.reason, stop=True, by=BY)
+    return _sent_response(await _check_verdict(stop))
 
 
 async def restart_task(call: Call) -> Response:
@@ -61,28 +62,28 @@ async def restart_task(call: Call) -> Response:
     server, run, task = call.server, await find_run(call), call.path("task")
     model = None if body.model is None else server.offered.model(body.model)
     steer = partial(server.supervisor.steer, run, task, restart=True, by=BY)
-    answer = await _answer_with(steer(model=model, instruction=body.instruction))
+    sent = await _check_verdict(steer(model=model, instruction=body.instruction))
     if server.source.owner(run) is None:
         await continue_run(server, run, call.caller, partial(server.supervisor.resume, run))
-    return answer
+        sent = sent.model_copy(update={"reason": f"Sent. The run continues and runs {task} again."})
+    return _sent_response(sent)
 
 
 async def tell_task(call: Call) -> Response:
     """Give words to the worker of a task before its next model call."""
     body = await call.body(TellTask)
     run, task = await find_run(call), call.path("task")
-    return await _answer_with(call.server.supervisor.steer(run, task, body.text, by=BY))
+    return _sent_response(await _check_verdict(call.server.supervisor.steer(run, task, body.text, by=BY)))
 
 
-async def _answer_with(sending: Awaitable[SentOrder]) -> Response:
-    """The verdict as a response; 202 if there is none yet."""
+async def _check_verdict(sending: Awaitable[SentOrder]) -> SentOrder:
+    """The order that was sent, unless it was refused or came too late."""
     sent = await sending
-    match sent.verdict:
-        case "refused":
-            raise Refusal(422, sent.reason)
-        case "too_late":
-            raise Refusal(409, sent.reason)
-        case "accepted":
-            return json_response(sent.to_json())
-        case None:
-            return json_response(sent.to_json(), 202)
+    if sent.verdict in ("refused", "too_late"):
+        raise Refusal(422 if sent.verdict == "refused" else 409, sent.reason)
+    return sent
+
+
+def _sent_response(sent: SentOrder) -> Response:
+    """200 with an accepted order; 202 with one that has no verdict yet."""
+    return json_response(sent.to_json(), 202 if sent.verdict is None else 200)

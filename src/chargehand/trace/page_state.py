@@ -12,6 +12,7 @@ from chargehand.trace.number_text import LEAST_SPEEDUP, short
 from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, layout
 from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks, number_in, part_in
 from chargehand.trace.run_state import RunState
+from chargehand.trace.waits_for import WaitsFor, waits_for
 from chargehand.trace.ways_on import ways_on
 from chargehand.values.status_words import FINISHED
 
@@ -38,6 +39,7 @@ def page_state(view: RunState, *, since: int = 0, is_over: bool | None = None) -
         "rerun_of": view.rerun_of,
         "forked_from": view.forked_from,
         "waiting": view.waiting,
+        "waits_for": wait_of(view, view.status, view.waiting),
         "started": view.started,
         "ended": view.ended,
         "last_event": view.last_event,
@@ -61,6 +63,7 @@ def page_state(view: RunState, *, since: int = 0, is_over: bool | None = None) -
         # Tasks that the record last saw at work -> their status now, which changes without an event of theirs.
         "begun": {task.id: view.status_of(task, is_over=is_over) for task in tasks if task.status == "running"},
         "orders": possible_orders(view.status),
+        "restarts": [id for id in view.restarts if id in view.tasks and view.tasks[id].outcome is not None],
         "ways_on": ways_on(view.report or {}).to_json(),
         "questions": list(view.questions.values()),
         "notes": [short(str(note), 1000) for note in [*view.notes, *view.warnings][:100]],
@@ -74,6 +77,12 @@ def page_state(view: RunState, *, since: int = 0, is_over: bool | None = None) -
     if view.plan_seq > since or not since or view.ended is not None:
         state |= {"order": [task.id for task in tasks], "graph": _graph(view)}
     return state
+
+
+def wait_of(view: RunState, status: str, waiting: Data | None) -> WaitsFor | None:
+    """What the run waits for; `waiting` is the provider, if one is known."""
+    # A run that parked without a question waits for a provider.
+    return waits_for(status, asks=bool(view.questions), provider=bool(waiting) or not view.ended_asking)
 
 
 def possible_orders(status: str) -> list[str]:
@@ -110,6 +119,7 @@ def _task(task: TaskState) -> Data:
         "tokens": task.tokens,
         "usd": task.usd,
         "reused": task.reused,
+        "orders": task.orders,
         "doing": None if doing is None else _doing(doing),
         "attempts": [[each.number, each.started, each.ended, each.status, each.error] for each in task.attempts],
         "calls": [_call(call) for call in task.calls],

@@ -116,6 +116,8 @@ class TaskState:
     before: tuple[int, float | None, float] = (0, 0.0, 0.0)
     # How many calls were made before that.
     calls_before: int = 0
+    # How many orders about it are on the record, whatever their verdict.
+    orders: int = 0
     # The number of the last event about it.
     seq: int = 0
 

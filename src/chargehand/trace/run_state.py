@@ -100,14 +100,19 @@ class RunState:
     # The limits of the run: Budget JSON, and the seconds it may take.
     budget: Data = field(default_factory=dict[str, Any])
     deadline_s: float | None = None
+    # Calls of tools that this run made: not those that it took over or reused.
     tool_calls: int = 0
     synthesis_started: float | None = None
     started: float | None = None
     ended: float | None = None
+    # Tasks that a person restarted and that wait to be opened again: calls in flight are finished first.
+    restarts: tuple[str, ...] = ()
     # Whether a person paused it and did not continue it yet.
     is_paused: bool = False
     # The provider that the run waits for in this process, and until when; None while it does not wait for a provider.
     waiting: Data | None = None
+    # Whether a question was open when the last session ended.
+    ended_asking: bool = False
     # Report JSON, once the run has ended.
     report: Data | None = None
     seq: int = 0
@@ -252,6 +257,8 @@ def _fold(view: RunState, event: Event) -> None:
             _idle(view, event, parked)
         case Control(parked_s=parked) as control:
             _idle(view, event, parked)
+            if (task := view.tasks.get(event.task or "")) is not None:
+                task.orders, task.seq = task.orders + 1, event.seq
             if control.verdict == "accepted":
                 _take_order(view, event, control)
         case SynthesisStarted() if event.task is None:
@@ -266,6 +273,7 @@ def _fold(view: RunState, event: Event) -> None:
             _break_off(view, event.at - (parked or 0.0))
             _idle(view, event, parked)
             view.status, view.ended, view.report = status or "failed", event.at, report or None
+            view.ended_asking = bool(view.questions)
             if status in FINISHED:
                 view.is_paused = False  # a pause that was ordered during the last call ends with the run
             _drop_added(view)
@@ -343,8 +351,9 @@ def _take_order(view: RunState, event: Event, control: Control) -> None:
         case "continue":
             view.status, view.is_paused = "running", False
         case "restart":
-            if (task := view.tasks.get(event.task or "")) is not None and "text" in value:
-                task.instruction, task.seq = text_in(value, "text"), view.seq
+            if (task := view.tasks.get(event.task or "")) is not None:
+                task.instruction = text_in(value, "text") if "text" in value else task.instruction
+                view.restarts = (*(id for id in view.restarts if id != task.id), task.id)
         case "top_up":
             view.budget = part_in(value, "limit") or view.budget
             view.deadline_s = value.get("deadline_s", view.deadline_s)
@@ -424,7 +433,7 @@ def _count_program(view: RunState, event: Event, call: CallView, used: Data) -> 
 
 def _file(view: RunState, event: Event, call: CallView, worker: str = "") -> None:
     view.by_key[call.key] = call
-    view.tool_calls += call.kind == "tool"
+    view.tool_calls += call.kind == "tool" and not call.reused and event.seq > view.copied_to
     call.task, call.attempt = event.task, event.attempt
     if (task := _task(view, event, worker)) is None:
         view.calls.append(call)
@@ -522,6 +531,7 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
             if (call := view.by_key.get(decided.key.rpartition("/retry/")[0])) is not None and call.ended is None:
                 call.waits.append((event.at, event.at + (number_in(value, "after_s") or 0.0)))
         case "reopen":
+            view.restarts = ()
             for task in (view.tasks[id] for id in texts_in(value, "tasks") if id in view.tasks):
                 task.before = (task.tokens, task.usd, task.worked_seconds())
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None

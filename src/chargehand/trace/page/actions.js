@@ -27,7 +27,7 @@ export function actions(source, state) {
     state.status === "running" && takes("pause") ? button("Pause", "pause") : null,
     (stopped && !state.questions.length) || state.status === "cancelled" ? button("Resume", "resume", {}, "main") : null,
     ended && state.ways_on.retry_failed ? button("Try what failed again", "resume", { retry_failed: true }, "main") : null,
-    stopped || takes("pause") || (ended && Object.keys(state.ways_on.limits).length) ? topUpForm(state, send) : null,
+    limitsOf(state).length && (stopped || takes("pause") || (ended && Object.keys(state.ways_on.limits).length)) ? topUpForm(state, send) : null,
     ended ? null : button("Cancel", "cancel"),
     ended ? button("Run again", "rerun") : null,
     state.tasks.size ? forkForm(state, send) : null,
@@ -50,9 +50,13 @@ function menu(title, words, fields, name, read) {
     }, h("p", { class: "quiet" }, words), fields, h("div", { class: "buttons" }, h("button", { type: "submit", class: "main" }, name)), problem));
 }
 
+/** The limits that the run has: what has no limit cannot grow. */
+const limitsOf = ({ budget }) => Object.entries({ tokens: budget.tokens, usd: budget.usd, deadline: budget.deadline_s })
+  .filter(([, most]) => most !== null && most !== undefined).map(([name]) => name);
+
 function topUpForm(state, send) {
   const { limits } = state.ways_on;
-  const inputs = { tokens: number(1, limits.tokens), usd: number("any", limits.usd), deadline: number("any", limits.deadline) };
+  const inputs = Object.fromEntries(limitsOf(state).map((name) => [name, number(name === "tokens" ? 1 : "any", limits[name])]));
   const labels = { tokens: "More tokens", usd: "More dollars", deadline: "More seconds" };
   return menu("Top up", state.status === "running" ? "Adds to the budget of the run." : "Adds to the budget of the run, and resumes it.",
     Object.entries(inputs).map(([name, input]) => h("label", {}, labels[name], input)), "Add", () => {
@@ -76,12 +80,12 @@ function planForm(state, send) {
 const number = (step, value = "") => h("input", { type: "number", min: 0, step, value });
 
 function forkForm(state, send) {
-  const task = h("select", {}, h("option", { value: "" }, "no task"), state.order.filter((id) => !id.includes("/")).map((id) => h("option", { value: id }, id)));
+  const task = h("select", {}, h("option", { value: "" }, "every task"), state.order.filter((id) => !id.includes("/")).map((id) => h("option", { value: id }, id)));
   const model = h("select", {}, h("option", { value: "" }, "the same model"));
   ask("/models").then((found) => model.append(...(found.offered ?? []).map((name) => h("option", { value: name }, name)))).catch(() => {});
-  return menu("Fork", "A new run that keeps the results of this one. The task you choose, and all that need it, are done again.",
+  return menu("Fork", "A new run that keeps other results of this one. The task you choose, and all that need it, are done again.",
     [h("label", {}, "Again from task", task), h("label", {}, "By model", model)], "Start the fork", () => {
-      if (!task.value && !model.value) return "Choose a task or a model: a fork without a change is the same run.";
+      if (!task.value && !model.value) return "Choose a task or a model. To do every task again with the same model, use Run again.";
       send("fork", { ...(task.value ? { at: task.value } : {}), ...(model.value ? { model: model.value } : {}) });
       return null;
     });

@@ -1,5 +1,6 @@
 // One task -> a panel at the side: what it was asked, what it did attempt by attempt, what it gave, and orders to it.
 import { h, fill } from "./dom.js";
+import { clockOf, secondsOf } from "./clock.js";
 import { runAddress } from "./source.js";
 import { GLYPHS, count, duration, modelName, money, pretty, several } from "./words.js";
 
@@ -7,9 +8,12 @@ const LONGEST = 40_000;
 
 export function drawer(source, close) {
   const head = h("div", { class: "drawer-head" });
-  const body = h("div", { class: "drawer-body" });
+  const ordersPlace = h("div", {});
+  const rest = h("div", {});
+  const body = h("div", { class: "drawer-body" }, ordersPlace, rest);
   const box = h("aside", { class: "drawer", "aria-label": "Task", tabindex: -1, hidden: true }, head, body);
   let shown = null;
+  let orders = null;
   let drawn = null;
 
   async function show(task, attempt, state) {
@@ -22,25 +26,28 @@ export function drawer(source, close) {
         h("h2", {}, task.id), h("span", { class: "quiet" }, task.worker),
         h("button", { type: "button", class: "close", "aria-label": "Close", onclick: close }, "✕")),
       h("p", { class: "quiet" }, [
-        task.started === null ? "" : `${duration(task.seconds)} at work`, task.tokens ? `${count(task.tokens)} tokens` : "",
+        task.started === null ? "" : `${duration(secondsOf(task, clockOf(state, state.now())))} at work`, task.tokens ? `${count(task.tokens)} tokens` : "",
         task.tokens ? `cost ${money(task.usd)}` : "", several(task.attempts.length, "attempt"), task.reused ? "reused from an earlier run" : "",
       ].filter(Boolean).map((each) => each.replaceAll(" ", "\u00a0")).join(" · ")),
       task.doing && task.status === "running" ? h("p", { class: "doing" }, `Now: ${task.doing}`) : null);
     if (isNew) {
-      fill(body, h("p", { class: "quiet" }, "Reading the record …"));
+      orders = source.act ? makeOrders(task.id) : null;
+      fill(ordersPlace, orders?.box);
+      fill(rest, h("p", { class: "quiet" }, "Reading the record …"));
       box.focus({ preventScroll: true });
       drawn = null;
     }
-    const version = `${task.id} ${task.status} ${task.calls.length} ${task.calls.filter((call) => call[3]).length}`;
+    orders?.update(task, state);
+    const version = `${task.id} ${task.status} ${task.orders} ${task.calls.length} ${task.calls.filter((call) => call[3]).length}`;
     if (drawn === version && !isNew) return;
     try {
       const detail = await source.detail(task.id);
       if (shown !== task.id) return;
       drawn = version;
       const scrolled = body.scrollTop;
-      const unfolded = new Set([...body.querySelectorAll("details[open]")].map((each) => each.dataset.key));
-      fill(body, ...parts(task, detail, state));
-      for (const each of body.querySelectorAll("details")) if (unfolded.has(each.dataset.key)) each.open = true;
+      const unfolded = new Set([...rest.querySelectorAll("details[open]")].map((each) => each.dataset.key));
+      fill(rest, ...parts(task, detail, state));
+      for (const each of rest.querySelectorAll("details")) if (unfolded.has(each.dataset.key)) each.open = true;
       body.scrollTop = scrolled;
       if (isNew && attempt) {
         const section = body.querySelector(`[data-attempt="${Number(attempt)}"]`);
@@ -50,14 +57,14 @@ export function drawer(source, close) {
         }
       }
     } catch (error) {
-      fill(body, h("p", { class: "alert" }, `The details could not be read: ${error.message}`));
+      fill(rest, h("p", { class: "alert" }, `The details could not be read: ${error.message}`));
     }
   }
 
   function parts(task, detail, state) {
     const outcome = detail?.outcome ?? null;
     return [
-      orders(task, state),
+      detail?.orders.length ? field("Orders", h("ul", {}, detail.orders.map((each) => h("li", {}, orderWords(each))))) : null,
       block("Instruction", detail?.instruction ?? task.says),
       block("Done when", detail?.success_criterion),
       task.after.length ? field("After", task.after.map((id) => [taskLink(id), " "])) : null,
@@ -138,36 +145,59 @@ export function drawer(source, close) {
   const taskLink = (id) => h("a", { class: "cite", href: `#task/${id}` }, id);
   const block = (name, words, kind = "") => (words ? field(name, h("pre", { class: kind }, words.length > LONGEST ? `${words.slice(0, LONGEST)}… (${count(words.length - LONGEST)} more characters in the record)` : words)) : null);
 
-  /** Tell, stop, restart, as far as the server says that it takes them; and a fork from here. */
-  function orders(task, state) {
-    if (!source.act) return null;
-    const takes = (order) => (state.orders ?? []).includes(order);
+  /** An order on the record: its words, whether it was accepted, and why not. */
+  function orderWords({ order, text: words, verdict, reason }) {
+    const name = { tell: "Words to the worker", stop: "Stop", restart: "Restart" }[order] ?? order;
+    return `${name}${words ? ` “${words}”` : ""}: ${verdict.replaceAll("_", " ")}.${verdict !== "accepted" && reason ? ` ${reason}` : ""}`;
+  }
+
+  /** Forms for one task: tell and stop, restart, and a fork from here. They stay as they are while the task changes. */
+  function makeOrders(id) {
     const note = h("p", { class: "quiet", role: "status" });
-    const send = async (action, values) => {
+    let status = null;
+    const send = async (action, values, field, accepted) => {
+      const before = status;
       note.textContent = "";
       try {
         const made = await source.act(action, values);
-        note.textContent = made.verdict === "accepted" ? "Done." : "Sent. The run acts on it as soon as it can.";
         if (action === "fork") location.assign(runAddress(made.run));
+        if (field) field.value = "";
+        // Once the task has changed, that says more.
+        if (status === before) note.textContent = made.verdict === "accepted" ? `Accepted: ${accepted}` : made.reason || "Sent.";
       } catch (error) {
         note.textContent = error.message;
       }
     };
-    const ended = ["done", "failed", "escalated", "skipped"].includes(task.status);
-    const path = `tasks/${encodeURIComponent(task.id)}`;
-    const words = h("textarea", { rows: 2, placeholder: ended ? "A new instruction (optional)" : "What the worker should know, or a reason", "aria-label": "Words to the worker" });
-    const said = () => words.value.trim();
+    const path = `tasks/${encodeURIComponent(id)}`;
     const button = (name, act) => h("button", { type: "button", onclick: act }, name);
-    const buttons = [
-      !ended && takes("tell") ? button("Tell the worker", () => (said() ? send(`${path}/tell`, { text: said() }) : words.focus())) : null,
-      !ended && takes("stop") ? button("Stop", () => send(`${path}/stop`, said() ? { reason: said() } : {})) : null,
-      takes("restart") ? button("Restart", () => send(`${path}/restart`, said() ? { instruction: said() } : {})) : null,
-    ].filter(Boolean);
-    const fork = ended && !task.depth ? button("Fork from here", () => send("fork", { at: task.id })) : null;
-    if (!buttons.length && !fork) return null;
-    const form = h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, buttons.length ? words : null, h("div", { class: "buttons" }, buttons, fork), note);
-    // A task that has ended is there to be read.
-    return ended ? h("details", { class: "orders-part", "data-key": "orders" }, h("summary", {}, fork ? "Restart, or fork from here" : "Restart"), form) : form;
+    const form = (...parts) => h("form", { class: "orders", onsubmit: (event) => event.preventDefault() }, parts);
+    const words = h("textarea", { rows: 2, placeholder: "What the worker should know, or why you stop it", "aria-label": "Words to the worker" });
+    const instruction = h("textarea", { rows: 2, placeholder: "A new instruction (optional)", "aria-label": "A new instruction (optional)" });
+    const said = (field) => field.value.trim();
+    const tell = button("Tell the worker", () => (said(words) ? send(`${path}/tell`, { text: said(words) }, words, "the worker has it.") : words.focus()));
+    const stop = button("Stop", () => send(`${path}/stop`, said(words) ? { reason: said(words) } : {}, words, `${id} is stopped.`));
+    const restart = button("Restart", () =>
+      send(`${path}/restart`, said(instruction) ? { instruction: said(instruction) } : {}, instruction, `${id} runs again when the calls in flight have ended.`));
+    const fork = button("Fork from here", () => send("fork", { at: id }));
+    const running = form(words, h("div", { class: "buttons" }, tell, stop));
+    const summary = h("summary", {});
+    const again = h("details", { class: "orders-part" }, summary, form(instruction, h("div", { class: "buttons" }, restart, fork)));
+    return {
+      box: h("div", { class: "task-orders" }, running, again, note),
+      update(task, state) {
+        if (status !== null && status !== task.status) note.textContent = "";
+        status = task.status;
+        const ended = ["done", "failed", "escalated", "skipped"].includes(task.status);
+        const takes = (order) => (state.orders ?? []).includes(order);
+        tell.hidden = ended || !takes("tell");
+        stop.hidden = ended || !takes("stop");
+        running.hidden = tell.hidden && stop.hidden;
+        restart.hidden = instruction.hidden = !takes("restart");
+        fork.hidden = !ended || Boolean(task.depth);
+        again.hidden = restart.hidden && fork.hidden;
+        summary.textContent = fork.hidden ? "Restart" : restart.hidden ? "Fork from here" : "Restart, or fork from here";
+      },
+    };
   }
 
   return {

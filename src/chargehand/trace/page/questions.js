@@ -1,6 +1,7 @@
 // Open questions -> forms that show exactly what is asked and send the answer.
 import { h, fill } from "./dom.js";
 import { ask, post } from "./source.js";
+import { several } from "./words.js";
 
 /** The strip above a run: one form per open question. */
 export function needsYou(source) {
@@ -100,10 +101,12 @@ function schemaFields(schema) {
 
 /** The plan as a table, with the last paragraph of the prompt: what running it takes. */
 function planTable(plan, prompt, request) {
+  const isLong = plan.tasks.length > SHORT_PLAN;
   const isOrdered = plan.tasks.some((task) => task.depends_on?.length);
   return [
     plan.goal === request ? null : h("p", { class: "goal" }, plan.goal),
-    h("div", { class: `scroll${plan.tasks.length > SHORT_PLAN ? " tall" : ""}` }, h("table", { class: "task-table" },
+    isLong ? h("p", { class: "quiet" }, `${several(plan.tasks.length, "task")}: scroll the table to see all of them.`) : null,
+    h("div", { class: `scroll${isLong ? " tall" : ""}` }, h("table", { class: "task-table" },
       h("thead", {}, h("tr", {}, ["Task", "Worker", "Instruction", ...(isOrdered ? ["After"] : [])].map((each) => h("th", { scope: "col" }, each)))),
       h("tbody", {}, plan.tasks.map((task) => h("tr", {}, h("td", {}, task.id), h("td", {}, task.worker), h("td", {}, task.instruction),
         isOrdered ? h("td", {}, (task.depends_on ?? []).join(", ")) : null))))),

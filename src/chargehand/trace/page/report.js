@@ -31,7 +31,8 @@ export function figures(state) {
       usage.cached_tokens ? `${Math.floor((usage.cached_tokens * 100) / usage.input_tokens)} % of the input from cache` : "",
       usage.estimated_tokens ? `${count(usage.estimated_tokens)} estimated` : "",
     ].filter(Boolean).join(", ")],
-    ["Cost", money(usage.usd), usage.usd === null ? "the model has no known price" : budget.usd ? `of ${money(budget.usd)}` : ""],
+    // Before the first reply it is not known whether the model has a price.
+    ...(usage.calls || isEnded(state.status) ? [["Cost", money(usage.usd), usage.usd === null ? "the model has no known price" : budget.usd ? `of ${money(budget.usd)}` : ""]] : []),
     ["Model calls", count(usage.calls), usage.tools ? several(usage.tools, "tool call") : ""],
   ];
   if (Number.isInteger(state.report?.confidence)) cards.push(["Confidence", `${state.report.confidence}`, "of 100"]);

@@ -223,7 +223,7 @@ function workSection(timeline, graph) {
       ["failed", "attempt that failed", tasks.some((task) => task.attempts.some(([, , , status]) => status === "failed"))],
       ["escalated", "attempt that escalated", tasks.some((task) => task.attempts.some(([, , , status]) => status === "escalated"))],
       ["model", "model call", state.usage.calls > 0 || tasks.some((task) => task.calls.some(([kind]) => kind === "model"))],
-      ["tool", "tool call", state.usage.tools > 0],
+      ["tool", "tool call", tasks.some((task) => task.calls.some(([kind]) => kind === "tool"))],
       ["critical", "longest chain of calls", state.graph?.critical.length > 1],
     ].filter(([, , is]) => is);
     const version = kinds.map(([kind]) => kind).join();

@@ -2,7 +2,7 @@
 import { fill, h } from "./dom.js";
 import { needsYou } from "./questions.js";
 import { ask, homeAddress, openRun, post, runAddress } from "./source.js";
-import { STATUS_WORDS, age, compact, count, cut, money, several } from "./words.js";
+import { STATUS_WORDS, age, compact, count, cut, money, several, statusWords } from "./words.js";
 
 const EVERY_MS = 2000;
 // Runs that are listed at first, and that each "Older runs" adds; and the most that the server gives in one answer.
@@ -122,17 +122,16 @@ function makeInbox() {
   };
 }
 
-/** A run that waits may also wait for a provider. */
+/** A run that waits may also wait for a provider, or to be resumed. */
 const needsPerson = (run) => run.needs_you;
 
 function row(run) {
   const needs = needsPerson(run);
-  const isForProvider = run.status === "waiting" && !needs;
   const { tasks, done, tokens, usd, gaps, budget } = run.figures ?? {};
   const progress = tasks ? `${count(done)} of ${several(tasks, "task")}` : "";
   const spent = tokens ? [`${compact(tokens)}${budget.tokens ? ` of ${compact(budget.tokens)}` : ""} tokens`, usd === null ? "cost unknown" : `${money(usd)}${budget.usd ? ` of ${money(budget.usd)}` : ""}`] : [];
   return h("a", { class: `run${needs ? " needs" : ""}`, href: runAddress(run.run), role: "listitem" },
-    h("span", { class: `pill r-${/^[a-z]+$/.test(run.status) ? run.status : "failed"}` }, needs ? "Needs you" : isForProvider ? "Waiting for a provider" : STATUS_WORDS[run.status] ?? run.status),
+    h("span", { class: `pill r-${/^[a-z]+$/.test(run.status) ? run.status : "failed"}` }, needs ? "Needs you" : statusWords(run)),
     h("span", { class: "asked" }, cut(run.request ?? "", 160), h("small", {}, [run.team, progress, gaps ? several(gaps, "gap") : ""].filter(Boolean).join(" · "))),
     h("span", { class: "nums" }, spent.flatMap((each, index) => [index ? " · " : "", h("span", {}, each)]),
       h("small", {}, run.started ? age(Date.now() / 1000 - run.started) : "")));
@@ -148,13 +147,14 @@ async function startForm() {
   const usd = h("input", { type: "number", min: 0, step: "any" });
   const deadline = h("input", { type: "number", min: 1, step: "any" });
   const approve = h("input", { type: "checkbox" });
+  const people = h("input", { type: "checkbox" });
   const note = h("p", { class: "quiet", role: "status" });
   const start = async (event) => {
     event.preventDefault();
     try {
       const material = await Promise.all([...files.files].map(async (file) => ({ name: file.name, content: await file.text() })));
       const made = await post("/runs", {
-        request: request.value, approve: approve.checked, ask: true,
+        request: request.value, approve: approve.checked, ask: people.checked,
         ...(team.value ? { team: team.value } : {}), ...(model.value ? { model: model.value } : {}), ...(material.length ? { material } : {}),
         ...(tokens.value ? { tokens: Number(tokens.value) } : {}), ...(usd.value ? { usd: Number(usd.value) } : {}),
         ...(deadline.value ? { deadline: Number(deadline.value) } : {}),
@@ -169,5 +169,6 @@ async function startForm() {
       h("label", {}, "Team", team), h("label", {}, "Model", model), h("label", {}, "Files", files),
       h("label", {}, "At most tokens", tokens), h("label", {}, "At most dollars", usd), h("label", {}, "At most seconds", deadline),
       h("label", { class: "check" }, approve, "Show me the plan before it runs"),
+      h("label", { class: "check" }, people, "Ask me when a worker cannot go on"),
       h("div", { class: "buttons" }, h("button", { type: "submit", class: "main" }, "Start")), note)));
 }

@@ -1,5 +1,5 @@
 // The tasks of a run -> rows with one bar per attempt; waiting is a dotted line, work a bar; long fan-outs are grouped.
-import { clockOf } from "./clock.js";
+import { clockOf, secondsOf } from "./clock.js";
 import { h, fill, virtualList } from "./dom.js";
 import { GLYPHS, count, cut, duration } from "./words.js";
 
@@ -25,7 +25,7 @@ export function timeline(open) {
     if (row.group) return groupRow(row);
     if (row.calls) return supervisorRow(row);
     const { task } = row;
-    const took = task.reused ? "reused" : task.started === null || task.asks ? "" : duration(secondsOf(task));
+    const took = task.reused ? "reused" : task.started === null || task.asks ? "" : duration(secondsOf(task, clock));
     const word = task.asks ? "needs you" : task.status === "done" ? "" : task.status;
     const isCritical = critical.has(task.id);
     return h("a", {
@@ -36,12 +36,6 @@ export function timeline(open) {
     h("span", { class: "name" }, indent(task.depth), h("b", {}, cut(task.label, 40)), " ", h("i", {}, task.worker)),
     h("span", { class: "track" }, taskMarks(task)),
     h("span", { class: "tail" }, `${task.asks ? "◆" : GLYPHS[task.status]} `, word ? h("span", { class: took ? "word" : "" }, word, took ? " · " : "") : null, took));
-  }
-
-  /** How long the calls of a task took, those in flight until now. */
-  function secondsOf(task) {
-    const inFlight = task.calls.filter(([, , , , call]) => call === "open").map(([, , started]) => clock.total - clock.running(started));
-    return inFlight.reduce((sum, seconds) => sum + seconds, task.seconds);
   }
 
   const indent = (depth) => (depth ? h("span", { class: "in" }, "· ".repeat(Math.min(depth, 4))) : null);

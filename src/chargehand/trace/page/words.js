@@ -9,14 +9,17 @@ export const STATUS_WORDS = {
   partial: "Partial",
   failed: "Failed",
   running: "Running",
-  waiting: "Waiting for a person",
+  waiting: "Waiting",
   paused: "Paused",
   interrupted: "Interrupted",
   cancelled: "Cancelled",
 };
 
-/** The status of a run in words; `waiting` may be for a provider, whose limit ends by itself. */
-export const statusWords = (state) => (state.waiting?.until ? "Waiting for a provider" : STATUS_WORDS[state.status] ?? state.status);
+/** What a run waits for -> words. The limit of a provider ends by itself. */
+const WAIT_WORDS = { person: "Waiting for a person", provider: "Waiting for a provider", resume: "Answered: resume it" };
+
+/** The status in words, of a run or of its line in the list. */
+export const statusWords = (state) => WAIT_WORDS[state.waits_for] ?? STATUS_WORDS[state.status] ?? state.status;
 
 /** Whether a run is over: it has an answer or will not have one. */
 export const isEnded = (status) => !["running", "waiting", "paused", "interrupted"].includes(status);
@@ -93,14 +96,18 @@ export function sentence(state) {
   switch (state.status) {
     case "running":
       if (!tasks.size) return "The planner is making a plan.";
+      if (state.restarts.length) return `When the calls in flight have ended, ${state.restarts.join(", ")} ${state.restarts.length === 1 ? "runs" : "run"} again; ${of}${wrong}.`;
       if (done + failed + (counts.skipped ?? 0) === tasks.size) return "All tasks have ended; the answer is being written.";
       return `${several(running, "task")} at work, ${of}${wrong}.`;
     case "waiting":
-      return state.waiting?.until
-        ? `Waits for ${state.waiting.provider || "a provider"}, whose limit is reached, until ${moment(state.waiting.until)}${left(state)}; ${of}${wrong}.`
-        : tasks.size || !state.plan
-          ? `Waits for a person: ${several(state.questions.length, "open question")}; ${of}${wrong}.`
-          : `Waits for a person to approve a plan of ${several(state.plan.tasks.length, "task")}.`;
+      if (state.waits_for === "resume") return `All questions are answered, and the run is not continued yet; ${of}${wrong}. Resume continues it.`;
+      if (state.waits_for === "provider") {
+        const until = state.waiting?.until ? `, until ${moment(state.waiting.until)}${left(state)}` : "";
+        return `Waits for ${state.waiting?.provider || "a provider"}, whose limit is reached${until}; ${of}${wrong}.`;
+      }
+      return tasks.size || !state.plan
+        ? `Waits for a person: ${several(state.questions.length, "open question")}; ${of}${wrong}.`
+        : `Waits for a person to approve a plan of ${several(state.plan.tasks.length, "task")}.`;
     case "paused":
       return `Paused by a person; ${of}${wrong}. Resume continues it.`;
     case "interrupted":
