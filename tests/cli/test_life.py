@@ -254,11 +254,12 @@ def test_trace_exports_the_record(shell: Shell) -> None:
     assert page.parent == shell.folder
     assert page.read_text().startswith("<!doctype html>")
     assert shell("trace", "last", "--format", "html", "-o", "-").out == page.read_text()
+    assert Path(shell("trace", "last", "-o", "own.html").out.strip()).read_text() == page.read_text()
 
 
 def test_a_reader_that_leaves_is_no_error(shell: Shell) -> None:
     """`chargehand trace | head -1` says nothing on stderr."""
-    shell("run", "Say it", "--model", f"scripted:{EXAMPLE}")
+    shell("run", "Oslo or Bergen?", "--model", f"scripted:{EXAMPLE}")
     child = process("trace", "last", "--format", "jsonl", home=shell.home)
     assert child.stdout is not None
     assert child.stderr is not None
@@ -277,6 +278,11 @@ def test_a_given_plan_is_edited_and_run_again(shell: Shell, monkeypatch: pytest.
     got = shell("rerun", "last", "--plan", edited, "--json").json
     assert [outcome["task"] for outcome in got["outcomes"]] == ["only"]
     assert got["request"] == "Say it"
+    other = shell.write("other.json", plan(task("only")) | {"goal": "Another goal"})
+    assert ["has another goal" in shell("rerun", "last", "--plan", each).err for each in (edited, other)] == [
+        False,
+        True,
+    ]
 
 
 def test_fork_does_a_task_again_and_takes_over_the_rest(shell: Shell) -> None:

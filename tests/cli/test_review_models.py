@@ -66,7 +66,7 @@ def test_readers_that_fail_are_not_reused_and_take_a_line_each(shell: Shell, pro
     shown = shell("show", "last").out
     failures = [line for line in shown.splitlines() if re.search(r"-reader-\d+ .* failed ", line)]
     assert failures
-    assert all("has no reply left for role=worker" in line for line in failures)
+    assert all("has no reply for role=worker" in line for line in failures)
     assert not any("reused" in line for line in failures)
     for text in (got.err, shown):
         assert "The request was" not in text

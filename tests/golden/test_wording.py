@@ -108,6 +108,7 @@ def test_problems_of_plans_that_cannot_be_read() -> None:
         "context": deep,
         "context that is not Unicode": "\ud800",
         "colour": "red",
+        "depend_on": [],
     }
     messages = {
         name: "\n".join(map(str, read({"tasks": [task().to_json() | {name.split()[0]: value}]}).problems(["w"])))

@@ -86,8 +86,8 @@ def test_it_opens_a_browser_and_logs_json_without_secrets(tmp_path: Path) -> Non
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE_S) == 0
         assert opened.read_text().strip() == f"http://127.0.0.1:{server.port}/?token={TOKEN}"
-        address, opening, *lines = server.log.splitlines()
-    assert (address, TOKEN in opening) == (f"chargehand answers at http://127.0.0.1:{server.port}/", True)
+        opening, address, *lines = server.log.splitlines()
+    assert (address, TOKEN in opening) == (f"Programs use http://127.0.0.1:{server.port}/ with the token.", True)
     logged = [json.loads(line) for line in lines]
     assert {"at", "event"} <= logged[0].keys()
     assert {"method": "POST", "path": RUNS, "status": 202}.items() <= next(

@@ -33,8 +33,8 @@ def read_request(given: str | None) -> str:
         return text_of_stdin("the request")
     if given and len(given) < 256 and Path(given).is_file():
         raise UsageError(
-            f"The request is only the name of a file, {given}. Give a plan with --plan {given}, or material with "
-            f"--with {given} and a request in words."
+            f"The request is only the name of a file, {given}. `chargehand run --plan {given}` runs a plan. "
+            f"--with {given} and a request in words give it as material."
         )
     return given or ""
 

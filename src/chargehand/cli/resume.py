@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from chargehand.cli.shared_options import Command, output_options
+from chargehand.cli.shared_options import Command, output_options, screen
 
 if TYPE_CHECKING:
+    from chargehand.record.replay import Replay
     from chargehand.runs.send_order import SentOrder
     from chargehand.runs.supervisor import Supervisor
+    from chargehand.values.plan import Plan
 
     _Order: TypeAlias = Callable[[], Coroutine[Any, Any, SentOrder]]
 
@@ -115,7 +117,9 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     check_writable(output)
     plan = inputs.read_plan(plan_file) if plan_file else None
     supervisor = make_supervisor(None, {"model": model})
-    app = find_app(supervisor.source.state(supervisor.source.find(run_id)))
+    state = supervisor.source.state(supervisor.source.find(run_id))
+    app = find_app(state)
+    _compare_goals(state, plan, plan_file)
     start = partial(supervisor.rerun, run_id, plan=plan)
     with inputs.name_lines(plan_file):
         return watch(supervisor, start, as_json=as_json, output=output, app=app)
@@ -150,7 +154,16 @@ def fork(
     plan = inputs.read_plan(plan_file) if plan_file else None
     supervisor = make_supervisor(None, {})
     run = supervisor.source.find(run_id)
-    app = find_app(supervisor.source.state(run))
+    state = supervisor.source.state(run)
+    app = find_app(state)
+    _compare_goals(state, plan, plan_file)
     start = partial(supervisor.fork, run, at=at, model=model, plan=plan)
     with inputs.name_lines(plan_file):
         return watch(supervisor, start, as_json=as_json, output=output, app=app)
+
+
+def _compare_goals(state: Replay, plan: Plan | None, plan_file: str | None) -> None:
+    """Warn of a plan with another goal: RUN may be another run than was meant."""
+    before = (state.plan or {}).get("goal")
+    if plan is not None and before and plan.goal and plan.goal != before:
+        screen().say(f"warning: {plan_file} has another goal than the plan of {state.run}: {before}")

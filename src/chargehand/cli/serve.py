@@ -94,7 +94,7 @@ def serve(
 
     def announce(url: str, session: str) -> None:
         # Printed without redaction: a shortened token could not be used.
-        click.echo(f"chargehand answers at {url}\nOpen {session}", err=True)
+        click.echo(f"Open {session}\nPrograms use {url} with the token.", err=True)
         if open_browser:
             click.launch(session)
 

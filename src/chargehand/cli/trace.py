@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("run_id", metavar="RUN")
 @click.option(
-    "--format", "form", type=click.Choice(["json", "jsonl", "html", "otlp"]), default="json", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["json", "jsonl", "html", "otlp"]),
+    help="[default: the ending of FILE, else json]",
 )
 @click.option("--content", is_flag=True, help="With otlp: also the texts of the run, such as prompts and replies.")
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to FILE; `-` is stdout. [default: stdout; html: chargehand-RUN.html]"
 )
-def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) -> None:
+def trace(run_id: str, form: TraceForm | None, output: str | None, *, content: bool) -> None:
     """Export the record of RUN: json is one document, jsonl one event a line, html a page in one file, otlp the spans
     for OpenTelemetry.
 
@@ -32,6 +35,7 @@ def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) ->
     from chargehand.apps.shown_report import export_run
     from chargehand.cli.screen import check_writable, write_file, write_painted, write_utf8
 
+    form = form or _form_of(output)
     if content and form != "otlp":
         raise click.UsageError("--content is for --format otlp: the other formats have the texts of the run anyway.")
     runs = source()
@@ -51,3 +55,13 @@ def trace(run_id: str, form: TraceForm, output: str | None, *, content: bool) ->
     else:
         write_file(file, "".join(parts))
         write_painted(f"{out.link(file.absolute(), sys.stdout)}\n")
+
+
+def _form_of(output: str | None) -> TraceForm:
+    match Path(output or "").suffix:
+        case ".html":
+            return "html"
+        case ".jsonl":
+            return "jsonl"
+        case _:
+            return "json"

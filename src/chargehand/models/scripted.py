@@ -171,7 +171,7 @@ class ScriptedModel:
             about = {"task": attribution.task, "worker": call.worker, "attempt": attribution.attempt}
             known = {"role": call.role} | {name: value for name, value in about.items() if value is not None}
             matched = " ".join(f"{name}={value}" for name, value in known.items())
-            why = f"{self._source or 'the script'} has no reply left for {matched}: add a rule, such as "
+            why = f"{self._source or 'the script'} has no reply for {matched}: add a rule, such as "
             why += f'{{"when": {{"role": "{call.role}"}}, "reply": {{...}}}}.'
         return f"{why}\nThe request was:\n{call.messages[-1].text if plans else _texts(call)}"
 

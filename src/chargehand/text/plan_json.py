@@ -192,4 +192,14 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 
 def _plain(error: Any) -> str:
-    return _WORDS.get(error["type"]) or str(error["msg"])
+    words = _WORDS.get(error["type"]) or str(error["msg"])
+    return words + _near_field(error["loc"]) if error["type"] == "extra_forbidden" else words
+
+
+def _near_field(location: Location) -> str:
+    """A field of the plan or of a task that is spelled almost like the unknown one."""
+    from difflib import get_close_matches  # few plans are misshapen
+
+    fields = Plan.model_fields if len(location) == 1 else Task.model_fields if len(location) == 3 else {}
+    near = get_close_matches(str(location[-1]), fields, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
