@@ -449,6 +449,15 @@ def test_a_small_judge_is_asked_about_all_of_a_few_pairs() -> None:
     assert made.keys[:2] == ["@judge/1/1", "@judge/1/again/1"]
 
 
+@pytest.mark.parametrize("makes_grammar", [False, True])
+def test_a_small_judge_is_not_asked_about_what_is_the_same(makes_grammar: bool) -> None:
+    """It would call that a contradiction too."""
+    judge = SupervisorModel(model=SMALL_MODEL, makes_grammar=makes_grammar)
+    talk = lambda call: {"reason": "r", "verdict": "first"} if call.role == "judge" else {"answer": "So [t1, t2]."}  # noqa: E731
+    made = make([result("t1", FIVE), result("t2", FIVE.upper().rstrip("."))], talk, judge=judge)
+    assert (made.of("judge"), made.synthesis.contradictions) == ([], ())
+
+
 def test_a_small_judge_is_asked_about_so_many_pairs_only() -> None:
     """The nearest; the note says how many were left out."""
     outcomes = [result(f"t{n}", *(f"The {w} hall is open." for w in ("north", "south", "east"))) for n in range(2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -48,6 +49,8 @@ def test_words_of_the_prompt_are_a_placeholder() -> None:
     """A model that copies how its answer is described has not answered; a few words may be there by chance."""
     prompt = 'Give "answer": your answer to the request, written in markdown. Say yes or no.'
     assert is_placeholder("Your answer to the request, written in markdown [t1]", ["t1"], prompt)
+    assert is_placeholder("Written in markdown. Your answer to the request.\nSay yes or no.", prompt=prompt)
+    assert not is_placeholder("Written in markdown. Your answer to the request. Oslo.", prompt=prompt)
     assert not is_placeholder("Say yes or no.", prompt=prompt)
     assert not is_placeholder("The request was written in Oslo", prompt=prompt)
 
@@ -94,6 +97,21 @@ def test_a_second_draft_that_is_an_answer_counts() -> None:
     said = iter(["<markdown>", "There are nine mills [t1-t9]."])
     made = make(NINE, lambda _: {"answer": next(said)})
     assert (made.synthesis.answer, made.synthesis.gaps) == ("There are nine mills [t1-t9].", ())
+
+
+def test_a_second_draft_that_repeats_what_to_change_does_not_count() -> None:
+    """The first one is kept: it is an answer."""
+    first = "Mills are [t1]. Prices are 4,711 [t2]."
+    copied: list[str] = []
+
+    def talk(call: ModelCall) -> Any:
+        if len(call.messages) > 2:
+            copied.append(" ".join(re.findall(r"\d+\. (.*)", call.messages[-1].text)))
+        return {"answer": f"{copied[-1]} [t1, t2]" if copied else first}
+
+    made = make([result("t1", output="Mills."), result("t2", output="Prices.")], talk)
+    assert copied
+    assert made.synthesis.answer == first
 
 
 def test_a_rejected_draft_is_written_again_with_the_money_held_for_it() -> None:

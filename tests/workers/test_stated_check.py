@@ -70,6 +70,13 @@ def test_a_long_answer_from_material_is_doubted_too(notes: Path) -> None:
     assert all(line in outcome.gaps[0].impact for line in lines)
 
 
+def test_an_answer_is_doubted_also_if_its_task_has_a_context(notes: Path) -> None:
+    """A planner adds one to most tasks."""
+    asked = {"instruction": QUESTION, "context": "The team compares halls."}
+    outcome, _, _ = work(SEATS, material=notes, model=SMALL_MODEL, shows=True, tools=FILE_TOOLS, task=asked)
+    assert (outcome.partial, len(outcome.gaps)) == (True, 1)
+
+
 def test_answers_of_larger_models_are_not_doubted(notes: Path) -> None:
     outcome, _, _ = work(SEATS, material=notes, model=MODEL, shows=True, task=ASKED)
     assert not outcome.gaps

@@ -16,6 +16,7 @@ from chargehand.planner.planning_result import Planned, Unplanned
 from chargehand.planner.preview import ceiling_of, preview
 from chargehand.team import Team
 from chargehand.text.plan_json import parse
+from chargehand.trace.number_text import duration
 from chargehand.values.estimate import PastRun
 from chargehand.values.key import PLAN_QUESTION
 from chargehand.values.outcome import Fault, Usage
@@ -165,7 +166,7 @@ async def _add_to(
 
 
 def _too_late(request: Request, used: list[Usage]) -> Unplanned:
-    message = f"The deadline of {request.deadline_s:g} s came before there was a plan."
+    message = f"The deadline came before there was a plan, after {duration(request.deadline_s or 0.0)}."
     return Unplanned(Fault(kind="deadline", message=message), (), Usage.total(used))
 
 

@@ -167,7 +167,7 @@ class _Judging:
 
     def _is_worth_asking(self, group: Sequence[Statement]) -> bool:
         """Whether tasks say different things, and at least one of them has not been asked about."""
-        differ = len({each.text.casefold() for each in group}) > 1
+        differ = len({_bare(each.text) for each in group}) > 1
         return differ and any(each.task not in self._judged for each in group)
 
     async def _ask_group(self, number: int, group: Sequence[Statement]) -> str | None:
@@ -227,7 +227,8 @@ class _Judging:
         for one, other in (*near, *_few_pairs(texts, tasks)):
             first, second = self._statements[one], self._statements[other]
             pair = Pair(first, second)
-            if not {first.task, second.task} <= self._judged and pair.reverse not in pairs:
+            is_new = not {first.task, second.task} <= self._judged and pair.reverse not in pairs
+            if is_new and _bare(first.text) != _bare(second.text):
                 pairs.setdefault(pair)
         return list(pairs)
 
@@ -326,9 +327,14 @@ def _few_pairs(texts: Sequence[str], tasks: Sequence[str]) -> Sequence[tuple[int
     found = [
         (one, other)
         for one, other in combinations(range(len(texts)), 2)
-        if tasks[one] != tasks[other] and texts[one].casefold() != texts[other].casefold()
+        if tasks[one] != tasks[other] and _bare(texts[one]) != _bare(texts[other])
     ]
     return found if len(found) <= MOST_PAIRS else ()
+
+
+def _bare(text: str) -> str:
+    """The words alone: texts that differ in nothing else do not contradict each other."""
+    return " ".join(text.casefold().split()).strip(" .!;,")
 
 
 def _not_near(pairs: int, compared: int) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """A text -> whether it is only a placeholder for an answer: marks to be filled in, or words copied from a prompt.
 
-    <markdown>    {answer}    [your answer]    ...    [t1] and nothing else    a sentence of the prompt
+    <markdown>    {answer}    [your answer]    ...    [t1] and nothing else    sentences of the prompt
 
 Judged by form alone. A word that means nothing, such as `markdown` with a citation behind it, is not recognised.
 """
@@ -21,14 +21,19 @@ _MARKS = lazy_regex(
     r"|(?<!\{)\{++\s*+[^\W\d][^\d{}\":]*+\}+|(?<!\[)\[++\s*+[^\W\d][^\d\[\]\":]*+\]+"
 )
 _WORDS = lazy_regex(r"\w+")
+_END = lazy_regex(r"[.!?\n]")
 # Fewer words may be in a prompt by chance.
 _COPIED = 5
 
 
 def is_placeholder(text: str, tasks: Iterable[str] = (), prompt: str = "") -> bool:
-    """Whether it has only marks and citations of tasks, or all its words are in this order in the prompt."""
-    words = _words(_MARKS.sub(" ", Citations(tasks).blank_out(text)))
-    return not words or (len(words) >= _COPIED and f" {' '.join(words)} " in f" {' '.join(_words(prompt))} ")
+    """Whether it has only marks and citations of tasks, or each of its sentences is in the prompt."""
+    citations = Citations(tasks)
+    sentences = [words for each in _END.split(_MARKS.sub(" ", citations.blank_out(text))) if (words := _words(each))]
+    if sum(map(len, sentences)) < _COPIED:
+        return not sentences
+    given = f" {' '.join(_words(citations.blank_out(prompt)))} "
+    return all(f" {' '.join(words)} " in given for words in sentences)
 
 
 def is_unfilled(data: JSON) -> bool:

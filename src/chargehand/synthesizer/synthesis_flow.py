@@ -74,6 +74,8 @@ class Flow:
         self.drafts: Drafts | None = None if before is None else before.drafts
         self._notes: list[str] = []
         self._writer: Writer | None = None
+        # Whether the judge has been asked and has not answered yet.
+        self._is_judging = False
         # What is left to do when there is a draft.
         self._rest: Callable[[], Awaitable[Synthesis]] | None = None
         # An answer that only has to be reviewed.
@@ -123,7 +125,9 @@ class Flow:
         proven = [pair for pair in self._merged.proven if pair.first.task in used and pair.second.task in used]
         findings = near_findings(self._merged.findings, self._standing)
         context = self._context(model)
+        self._is_judging = True
         self._notes += await judge(statements, proven, context, self.rulings, judged, self.same, findings)
+        self._is_judging = False
 
     async def review_as_it_is(self, ready: Synthesis) -> Synthesis:
         """A result that is the answer as it is: what the critic says is noted, and nothing is corrected."""
@@ -227,8 +231,11 @@ class Flow:
             note = "The deadline left no time to review the answer."
             return replace(self._ready, usage=Usage.total(self.used), notes=(*self._ready.notes, note))
         draft = None if self._writer is None else self._writer.last
+        if self._is_judging:
+            self._notes.append("The deadline came before all statements were compared for contradictions.")
         if draft is None:
-            self._engine.emit(DraftDiscarded(reason="The deadline came before the synthesis was finished."))
+            if self._writer is not None:
+                self._engine.emit(DraftDiscarded(reason="The deadline came before it was finished."))
             return self._instead("The deadline left no time for a synthesis")
         self._notes.append("The deadline left no time to correct or review the answer: it is as it was first written.")
         return self._of(draft, self._reconcile())

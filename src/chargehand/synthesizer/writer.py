@@ -127,7 +127,8 @@ class Writer:
     async def _write_again(self, problems: Sequence[str], *, wanted: bool = False) -> Draft | NoDraft:
         # Only the draft that counts is shown, so the conversation fits into the window.
         last = () if self._said is None else (self._said,)
-        kept, made = self.last, await self._call((*self._asked, *last, user(prompt.again(problems))))
+        changes = prompt.again(problems)
+        kept, made = self.last, await self._call((*self._asked, *last, user(changes)), changes)
         if isinstance(made.draft, NoDraft):
             return made.draft
         if kept is not None and self._rank(made.draft, wanted=wanted) > self._rank(kept, wanted=wanted):
@@ -143,7 +144,8 @@ class Writer:
         self.last, self._said = draft, said
         self._context.engine.budget.release()
 
-    async def _call(self, messages: tuple[Message, ...]) -> _Written:
+    async def _call(self, messages: tuple[Message, ...], changes: str = "") -> _Written:
+        """`changes` is what the model was asked to change in its last draft."""
         model, engine = self._context.model, self._context.engine
         call = model.make_call("synthesizer", messages, self._schema if self._typed else None)
         self._calls += 1
@@ -160,7 +162,7 @@ class Writer:
             return self._reject("; ".join(problems), said, tuple(problems))
         check = partial(self._check_draft, data)
         draft = await engine.clock.compute(check) if takes_long(self._reconciled.outcomes) else check()
-        if (why := self._no_answer(draft)) is not None:
+        if (why := self._no_answer(draft, changes)) is not None:
             return self._reject(why, said, (why, *self._wrong(draft)))
         return _Written(draft, said, self._wrong(draft))
 
@@ -169,9 +171,9 @@ class Writer:
         self._context.engine.emit(DraftDiscarded(reason=why))
         return _Written(NoDraft(Fault(kind="contract", message=why)), said, wrong)
 
-    def _no_answer(self, draft: Draft) -> str | None:
+    def _no_answer(self, draft: Draft, changes: str) -> str | None:
         """Why a draft of the right shape is not an answer; None when it is one."""
-        if is_placeholder(draft.answer, self._reconciled.outcomes, self._rules):
+        if is_placeholder(draft.answer, self._reconciled.outcomes, f"{self._rules}\n{changes}"):
             return "The answer is a placeholder: write the answer itself."
         if is_unfilled(draft.data):
             return "`data` holds nothing but placeholders: fill it in from the results."

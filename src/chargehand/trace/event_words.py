@@ -43,7 +43,11 @@ from chargehand.text.escaping import dump_json
 from chargehand.trace.number_text import duration, first_line, moment, several, short, tasks_in_words
 from chargehand.trace.run_parts import text_in
 from chargehand.trace.run_state import RunState
+from chargehand.values.lazy_regex import lazy_regex
 from chargehand.values.request import SINGLE_CALL
+
+# The code before a problem of a draft, which is for programs.
+_CODES = lazy_regex(r"(?:^|(?<=; ))[a-z]+(?:_[a-z]+)+: ")
 
 
 def describe_event(event: Event, view: RunState) -> str | None:
@@ -83,7 +87,7 @@ def _describe(event: Event, view: RunState) -> str | None:
         case SynthesisStarted(outcomes=outcomes):
             return f"writing the answer from {several(outcomes, 'outcome')}"
         case DraftDiscarded(reason=reason):
-            return f"a draft of the answer was discarded: {reason}"
+            return f"a draft of the answer was discarded: {_CODES.sub('', reason)}"
         case ContradictionFound(contradiction=found):
             return f"workers disagree about {found['subject']}: {'resolved' if found['resolved'] else 'unresolved'}"
         case Critiqued(verdict=verdict, problems=problems):
@@ -198,8 +202,11 @@ def phase_words(view: RunState) -> str:
         return "planning"
     if is_working:
         return "working"
-    if any(call.role == "planner" for call in view.in_flight.get("", {}).values()):
+    roles = {call.role for call in view.in_flight.get("", {}).values()}
+    if "planner" in roles:
         return "planning more tasks"
+    if "judge" in roles and "synthesizer" not in roles:
+        return "looking for contradictions"
     return "writing the answer" if view.synthesis_started else "working"
 
 

@@ -385,9 +385,6 @@ class _Attempt:
         is_short = check.count_sentences(said) <= check.MOST_SENTENCES and len(question) <= check.LONGEST_QUESTION
         if is_short and (foreign := check.find_foreign(said, given)):
             return held.doubt(f"The material does not have {', '.join(foreign[:_MOST_DETAILS])}.", task.id)
-        if self.assignment.inputs or context_text(task) or len(question) > check.LONGEST_QUESTION:
-            # The text that supports the answer may be there.
-            return held
         return held.doubt(f"{model} is a small model and may have misread the material.", task.id)
 
     def _unusable(self, answer: Unusable, text: str) -> Outcome:
