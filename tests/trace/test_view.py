@@ -210,7 +210,8 @@ def test_a_call_in_flight_when_a_session_ended_takes_no_time_until_it_is_sent_ag
     record.note(1001, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=2)
     view = fold(record.events())
     task = view.tasks["t1"]
-    assert (task.worker, task.worked_seconds(BEGAN + 1005)) == ("writer", 4)
+    # The time of the first call stays: it was work too.
+    assert (task.worker, task.worked_seconds(BEGAN + 1005)) == ("writer", 6)
     assert view.seconds_until(BEGAN + 1005, BEGAN + 1005) == 8
     assert view.seconds_until(BEGAN + 500, BEGAN + 1005) == 3
 
@@ -320,4 +321,9 @@ def test_the_clock_of_a_task_stands_still_while_its_call_waits_to_be_sent_again(
     retry = {"key": "t1/1/model/1/retry/1", "decision": "transport_retry", "value": {"after_s": 2.0}}
     view.apply(make_event("decision", "t1", 1, seq=5, at=1.0, **retry, reason="429"))
     seen = [round(view.tasks["t1"].worked_seconds(now), 3) for now in (1.0, 2.0, 3.0, 4.0)]
-    assert seen == [1.0, 1.0, 1.0, 2.0]
+    assert seen == [1.0, 1.0, 1.0, 1.0]
+    # After the pause it waited for its turn.
+    sent = {"key": "t1/1/model/1/retry/1/sent", "decision": "retry_sent", "value": None}
+    view.apply(make_event("decision", "t1", 1, seq=6, at=5.0, **sent, reason=""))
+    assert [round(view.tasks["t1"].worked_seconds(now), 3) for now in (5.0, 6.0)] == [1.0, 2.0]
+    assert view.time.calls_in_flight == 1
