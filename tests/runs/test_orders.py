@@ -684,6 +684,22 @@ def test_a_task_is_restarted_with_another_instruction_and_model(tmp_path: Path) 
     assert fold(Home(tmp_path).events(report.run)).tasks["t1"].instruction == "Write it in French."
 
 
+def test_the_file_of_a_model_is_found_from_the_folder_of_the_sender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run may be resumed in another folder."""
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    report = run_virtual(door.run("Write", plan=plan(("t1",))))[0]
+    heard = {"when": {"role": "worker"}, "reply": {"text": "Bonjour, chers clients de Lyon."}}
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "other.json").write_text(json.dumps({"replies": [heard]}))
+    monkeypatch.chdir(tmp_path / "here")
+    run_virtual(door.steer(report.run, "t1", restart=True, model="scripted:other.json"))
+    monkeypatch.chdir(tmp_path)
+    again = run_virtual(door.resume(report.run))[0]
+    assert again.outcomes[0].usage.models[-1] == f"scripted:{tmp_path / 'here' / 'other.json'}"
+
+
 def test_a_finished_run_is_reopened_by_a_restart(tmp_path: Path) -> None:
     """`resume` carries it out; without one the run stays as it ended."""
     door = Supervisor(TEAM, model=model(), home=tmp_path)
@@ -844,6 +860,21 @@ def test_a_restarted_human_task_asks_again(tmp_path: Path) -> None:
     assert again.status == "waiting"
     (question,) = door.questions(report.run)
     assert "Say yes or no." in question.prompt
+
+
+def test_a_rerun_with_the_answer_of_a_person_asks_nobody(tmp_path: Path) -> None:
+    """The record says where the answer is from, and the task counts as reused, as one whose calls are."""
+    office = Team([Worker("clerk", "Decides", kind="human")])
+    door = Supervisor(office, model=model(), home=tmp_path)
+    first = run_virtual(door.run("Write", plan=plan(("t1",))))[0]
+    run_virtual(door.answer(first.run, "t1", "Yes, as planned."))
+    done = run_virtual(door.resume(first.run))[0]
+    assert [each.status for each in done.outcomes] == ["done"]
+    again = run_virtual(door.rerun(first.run))[0]
+    for report, source in ((done, None), (again, first.run)):
+        events = list(Home(tmp_path).events(report.run))
+        assert [event.data.get("source") for event in events if event.kind == "question_asked"] == [source]
+        assert fold(events).tasks["t1"].reused == (source is not None)
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------

@@ -310,6 +310,17 @@ def test_the_phase_is_what_the_run_does_now() -> None:
     assert phase_words(view) == "working"
 
 
+def test_at_its_end_a_run_has_taken_the_time_of_its_report() -> None:
+    """The last line of progress, the page and the line below the answer have one figure."""
+    view = RunState()
+    view.apply(make_event("run_started", seq=1, at=0.0, request={"text": "Say it"}, team={"name": "g"}))
+    assert view.elapsed_seconds(2.76) == 2.76
+    view.apply(make_event("run_ended", seq=2, at=2.76, status="partial", report={"timing": {"wall_s": 2.74}}))
+    assert view.elapsed_seconds(2.76) == view.elapsed_seconds() == 2.74
+    view.apply(make_event("run_started", seq=3, at=10.0, resumed=True, request={"text": "Say it"}, team={"name": "g"}))
+    assert view.elapsed_seconds(11.0) == pytest.approx(3.76)
+
+
 def test_the_clock_of_a_task_stands_still_while_its_call_waits_to_be_sent_again() -> None:
     """It never runs backwards: the wait is not part of the time in the end either."""
     view = RunState()

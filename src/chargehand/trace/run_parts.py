@@ -117,7 +117,7 @@ class TaskState:
     ended: float | None = None
     # Outcome JSON, once the task has ended.
     outcome: Data | None = None
-    # Every call so far came from an earlier run's record.
+    # Every call and every answer of a person so far came from an earlier run's record.
     reused: bool = False
     # What was counted before it was last reopened: tokens, US dollars and seconds. The outcome does not count it.
     before: tuple[int, float | None, float] = (0, 0.0, 0.0)

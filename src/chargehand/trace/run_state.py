@@ -138,7 +138,13 @@ class RunState:
             _leave_calls(self, event.seq)
 
     def elapsed_seconds(self, now: float | None = None) -> float:
-        """Seconds the run has been running over all its sessions; `now` counts the running one up to that time."""
+        """Seconds the run has been running over all its sessions; `now` counts the running one up to that time.
+
+        At the end it is the figure of the report, as below the answer: the event itself is written a moment later.
+        """
+        timing = part_in(self.report or {}, "timing") if self.ended is not None else {}
+        if (wall_s := number_in(timing, "wall_s")) is not None:
+            return wall_s
         is_running = now is not None and self.sessions and self.ended is None
         return self.time.until(now) if now is not None and is_running else self.time.seconds
 
@@ -250,8 +256,10 @@ def _fold(view: RunState, event: Event) -> None:
             _settle(view, body)
         case Decided() as body:
             _decide(view, event, body)
-        case QuestionAsked(key=key, question=question):
+        case QuestionAsked(key=key, question=question, source=source):
             view.questions[key] = question
+            if (task := _task(view, event)) is not None:
+                task.reused = source is not None and (task.reused or not task.calls)
         case QuestionAnswered(key=key, parked_s=parked):
             view.questions.pop(key, None)
             _idle(view, event, parked)
