@@ -26,6 +26,16 @@ def test_the_share_from_a_cache_is_shown_where_there_is_one(cached: int, says: s
 
 
 @pytest.mark.parametrize(
+    ("status", "calls", "has_cost"), [("running", 0, False), ("running", 1, True), ("complete", 0, True)]
+)
+def test_before_the_first_reply_there_is_no_cost(status: str, calls: int, has_cost: bool) -> None:
+    """It is not known whether the model has a price. An ended run without calls has cost nothing."""
+    report = _report(0) | {"status": status}
+    report["usage"] |= {"calls": calls}
+    assert ("cost" in figures(report)) == has_cost
+
+
+@pytest.mark.parametrize(
     ("part", "whole", "says"), [(999, 1_000, "99 %"), (5, 5, "100 %"), (1, 0, "0 %"), (9, 5, "100 %")]
 )
 def test_a_share_is_not_rounded_up(part: int, whole: int, says: str) -> None:

@@ -455,6 +455,8 @@ def test_lines_of_progress() -> None:
         if (line := describe_event(event, view)) is not None:
             messages[kind] = line
     assert messages.keys() == fields.keys()
+    taken = make_event("question_asked", "t1", 1, question={"id": "t1"}, source="20260101-000000-abcd")
+    messages["question_asked, answered in another run"] = str(describe_event(taken, RunState()))
     check_wording("progress", messages)
 
 

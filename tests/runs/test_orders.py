@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from chargehand import Supervisor, Team, Worker, tool
+from chargehand.cli.show_task import read_task
 from chargehand.errors import InvalidAnswer, NoOpenQuestion, UsageError
 from chargehand.events import Control, Event, RunEnded
 from chargehand.record.home import Home
 from chargehand.record.index import summarise
 from chargehand.record.mailbox import FolderMailbox, UnreadableOrder
 from chargehand.record.memory_journal import MemoryJournal
+from chargehand.record.replay import replay
 from chargehand.runs.session import Session
 from chargehand.testing import ScriptedModel, run_virtual
 from chargehand.text.plan_json import parse
@@ -337,8 +339,9 @@ def test_the_time_shown_never_jumps_while_a_question_is_open_and_orders_come(tmp
 # -- stop ------------------------------------------------------------------------------------------------------------
 
 
-def stops(task: str, reason: str = "") -> Act:
+def stops(task: str, reason: str = "", after: float = 0.0) -> Act:
     async def act(door: Supervisor, run: str) -> Any:
+        await asyncio.sleep(after)
         return await door.steer(run, task, reason, stop=True)
 
     return act
@@ -681,6 +684,22 @@ def test_a_task_is_restarted_with_another_instruction_and_model(tmp_path: Path) 
     assert fold(Home(tmp_path).events(report.run)).tasks["t1"].instruction == "Write it in French."
 
 
+def test_the_file_of_a_model_is_found_from_the_folder_of_the_sender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run may be resumed in another folder."""
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    report = run_virtual(door.run("Write", plan=plan(("t1",))))[0]
+    heard = {"when": {"role": "worker"}, "reply": {"text": "Bonjour, chers clients de Lyon."}}
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "other.json").write_text(json.dumps({"replies": [heard]}))
+    monkeypatch.chdir(tmp_path / "here")
+    run_virtual(door.steer(report.run, "t1", restart=True, model="scripted:other.json"))
+    monkeypatch.chdir(tmp_path)
+    again = run_virtual(door.resume(report.run))[0]
+    assert again.outcomes[0].usage.models[-1] == f"scripted:{tmp_path / 'here' / 'other.json'}"
+
+
 def test_a_finished_run_is_reopened_by_a_restart(tmp_path: Path) -> None:
     """`resume` carries it out; without one the run stays as it ended."""
     door = Supervisor(TEAM, model=model(), home=tmp_path)
@@ -705,6 +724,92 @@ def test_a_restart_takes_back_a_stop(tmp_path: Path) -> None:
     run_virtual(door.steer(report.run, "t2", restart=True))
     Home(tmp_path).orders(report.run).send(new_order("stop", task="t2"))
     assert [each.status for each in run_virtual(door.resume(report.run))[0].outcomes] == ["done", "failed"]
+
+
+def seconds_everywhere(home: Path, report: Report) -> list[float]:
+    """The seconds of each task in the report, which every reader of the record counts as well."""
+    view = fold(Home(home).events(report.run))
+    found = [each.usage.seconds for each in report.outcomes]
+    assert [view.tasks[each.task].worked_seconds(1e12) for each in report.outcomes] == pytest.approx(found)
+    assert [view.tasks[each.task].tries for each in report.outcomes] == [each.attempts for each in report.outcomes]
+    return found
+
+
+def test_the_time_of_an_attempt_that_was_broken_off_stays_with_its_task(tmp_path: Path) -> None:
+    """By a restart while it ran, or by a stop that a restart takes back later."""
+    report, _, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t1=20, t2=4), restarts("t1", after=3))
+    first, second = seconds_everywhere(tmp_path, report)
+    assert 20 + 3 <= first < 20 + 5
+    assert second == pytest.approx(4)
+    assert report.usage.seconds == pytest.approx(first + second)
+    stopped, _, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t2=500), stops("t2"))
+    before = stopped.outcomes[1].usage.seconds
+    assert before > 0
+    door = Supervisor(TEAM, model=model(t2=5), home=tmp_path)
+    run_virtual(door.steer(stopped.run, "t2", restart=True))
+    again = run_virtual(door.resume(stopped.run))[0]
+    assert seconds_everywhere(tmp_path, again)[1] == pytest.approx(before + 5)
+
+
+def test_a_stopped_task_keeps_its_attempt_and_its_time_when_a_task_before_it_is_restarted(tmp_path: Path) -> None:
+    """It is not tried again, and nothing that it did is forgotten."""
+    report, _, _ = steered(tmp_path, plan(("t1",), ("t2", "t1")), model(t2=500), stops("t2", after=2))
+    before = report.outcomes[1]
+    assert (before.status, before.attempts) == ("failed", 1)
+    assert before.usage.seconds > 0
+    door = Supervisor(TEAM, model=model(), home=tmp_path)
+    run_virtual(door.steer(report.run, "t1", restart=True))
+    again = run_virtual(door.resume(report.run))[0]
+    assert [(each.status, each.attempts) for each in again.outcomes] == [("done", 2), ("failed", 1)]
+    assert seconds_everywhere(tmp_path, again)[1] == pytest.approx(before.usage.seconds)
+    detail = read_task(Home(tmp_path), report.run, "t2")
+    assert [each["seconds"] for each in detail["attempts"]] == [pytest.approx(before.usage.seconds)]
+
+
+def test_a_wait_to_be_sent_again_is_not_part_of_the_time_of_a_task(tmp_path: Path) -> None:
+    """Neither when its call is broken off during the wait, nor while others have their turn after it."""
+    busy = {"when": {"task": "t1"}, "reply": {"error": {"status": 429, "retry_after": 20}}, "times": 1}
+    says = ScriptedModel([ANSWER, busy, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 1_000}])
+    report, _, _ = steered(tmp_path, plan(("t1",), ("t2",)), says, stops("t1", after=5))
+    assert seconds_everywhere(tmp_path, report)[0] < 1
+    says = ScriptedModel([ANSWER, busy, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 4_000}])
+    report, _, _ = steered(tmp_path, plan(("t1",)), says, restarts("t1", after=22))
+    assert 4 <= seconds_everywhere(tmp_path, report)[0] < 8
+
+
+def test_a_call_that_a_killed_process_left_counts_until_its_last_event(tmp_path: Path) -> None:
+    """The time of its task only grows, over the kill and the resume."""
+    report, _, _ = steered(tmp_path, plan(("t1",), ("t2",)), model(t1=3, t2=10), pauses)
+    events = list(Home(tmp_path).events(report.run))
+    assert report.status == "paused"
+    end = next(n for n, each in enumerate(events) if each.kind == "task_ended")
+    seen = 0.0
+    for number in range(1, len(events) + 1):
+        view = fold(events[:number])
+        if (task := view.tasks.get("t2")) is not None:
+            now = task.worked_seconds(events[number - 1].at)
+            assert now >= seen
+            seen = now
+    journal = MemoryJournal()
+    asyncio.run(journal.append(events[: end + 1], {}))
+    state = replay(journal.events(), report.run)
+    assert state.earlier_usage()["t2"].seconds == pytest.approx(3, abs=0.2)
+
+
+def test_the_same_calls_count_in_all_times_of_a_report(tmp_path: Path) -> None:
+    """After a restart as well: those of the answer that is written again too, and what calls waited."""
+    slow = {"when": {"role": "synthesizer"}, "reply": ANSWER["reply"], "delay_ms": 3_000}
+    says = ScriptedModel([slow, {"when": {"role": "worker"}, "reply": DONE, "delay_ms": 1_000}])
+    door = Supervisor(TEAM, model=says, home=tmp_path)
+    first = run_virtual(door.run("Write", plan=CHAIN, max_concurrent=1))[0]
+    run_virtual(door.steer(first.run, "t2", restart=True))
+    again = run_virtual(door.resume(first.run))[0]
+    assert again.usage.seconds == again.timing.sequential_s == pytest.approx(4 * 1 + 2 * 3)
+    assert again.timing.wall_s == pytest.approx(again.timing.sequential_s, abs=0.5)
+    assert again.timing.speedup == pytest.approx(1, abs=0.1)
+    assert again.usage.waiting_s == again.timing.waiting_s
+    assert again.usage.waiting_s == pytest.approx(sum(each.usage.waiting_s for each in again.outcomes))
+    assert again.timing.critical_path_s <= again.timing.sequential_s
 
 
 def test_a_restart_on_the_record_is_carried_out_after_a_crash(tmp_path: Path) -> None:
@@ -755,6 +860,21 @@ def test_a_restarted_human_task_asks_again(tmp_path: Path) -> None:
     assert again.status == "waiting"
     (question,) = door.questions(report.run)
     assert "Say yes or no." in question.prompt
+
+
+def test_a_rerun_with_the_answer_of_a_person_asks_nobody(tmp_path: Path) -> None:
+    """The record says where the answer is from, and the task counts as reused, as one whose calls are."""
+    office = Team([Worker("clerk", "Decides", kind="human")])
+    door = Supervisor(office, model=model(), home=tmp_path)
+    first = run_virtual(door.run("Write", plan=plan(("t1",))))[0]
+    run_virtual(door.answer(first.run, "t1", "Yes, as planned."))
+    done = run_virtual(door.resume(first.run))[0]
+    assert [each.status for each in done.outcomes] == ["done"]
+    again = run_virtual(door.rerun(first.run))[0]
+    for report, source in ((done, None), (again, first.run)):
+        events = list(Home(tmp_path).events(report.run))
+        assert [event.data.get("source") for event in events if event.kind == "question_asked"] == [source]
+        assert fold(events).tasks["t1"].reused == (source is not None)
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from chargehand.events import Event
 from chargehand.text.redaction import Redactor
-from chargehand.trace import to_json, to_jsonl
+from chargehand.trace import fold, to_json, to_jsonl
 from chargehand.values.message import user
 from tests.trace.sample import Recorder, sample
 
@@ -52,7 +52,7 @@ def test_the_document_holds_events_messages_and_a_summary() -> None:
     )
     assert document["messages"] == {asked.digest: {"role": "user", "text": "How many people live in Oslo?"}}
     assert (document["version"], document["run"], len(document["events"])) == (1, record.run, 3)
-    assert document["summary"]["tasks"][0]["calls"] == 2
+    assert (document["summary"]["tasks"][0]["calls"], document["summary"]["tasks"][0]["tool_calls"]) == (2, 0)
     assert json.loads(json.dumps(document)) == document
 
 
@@ -62,6 +62,11 @@ def test_the_summary_says_how_the_run_went() -> None:
     assert summary["counts"] == {"done": 5, "failed": 1, "escalated": 1, "skipped": 1}
     assert (summary["status"], summary["elapsed_s"], summary["tokens"]) == ("partial", 15.25, 18_620)
     assert [task["attempts"] for task in summary["tasks"]] == [1, 1, 1, 2, 1, 0, 1, 1]
+    assert summary["tool_calls"] == sum(task["tool_calls"] for task in summary["tasks"]) > 0
+    for task in fold(sample()).tasks.values():
+        shown = next(each for each in summary["tasks"] if each["id"] == task.id)
+        assert shown["calls"] + shown["tool_calls"] == len(task.calls)
+        assert shown["calls"] == sum(call.kind == "model" for call in task.calls)
 
 
 def test_secrets_do_not_leave() -> None:

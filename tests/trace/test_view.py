@@ -210,7 +210,8 @@ def test_a_call_in_flight_when_a_session_ended_takes_no_time_until_it_is_sent_ag
     record.note(1001, "model_called", "t1", 1, key="t1/1/model/1", role="worker", model=MODEL, send=2)
     view = fold(record.events())
     task = view.tasks["t1"]
-    assert (task.worker, task.worked_seconds(BEGAN + 1005)) == ("writer", 4)
+    # The time of the first call stays: it was work too.
+    assert (task.worker, task.worked_seconds(BEGAN + 1005)) == ("writer", 6)
     assert view.seconds_until(BEGAN + 1005, BEGAN + 1005) == 8
     assert view.seconds_until(BEGAN + 500, BEGAN + 1005) == 3
 
@@ -339,6 +340,17 @@ def test_the_phase_is_what_the_run_does_now() -> None:
     assert phase_words(view) == "working"
 
 
+def test_at_its_end_a_run_has_taken_the_time_of_its_report() -> None:
+    """The last line of progress, the page and the line below the answer have one figure."""
+    view = RunState()
+    view.apply(make_event("run_started", seq=1, at=0.0, request={"text": "Say it"}, team={"name": "g"}))
+    assert view.elapsed_seconds(2.76) == 2.76
+    view.apply(make_event("run_ended", seq=2, at=2.76, status="partial", report={"timing": {"wall_s": 2.74}}))
+    assert view.elapsed_seconds(2.76) == view.elapsed_seconds() == 2.74
+    view.apply(make_event("run_started", seq=3, at=10.0, resumed=True, request={"text": "Say it"}, team={"name": "g"}))
+    assert view.elapsed_seconds(11.0) == pytest.approx(3.76)
+
+
 def test_the_clock_of_a_task_stands_still_while_its_call_waits_to_be_sent_again() -> None:
     """It never runs backwards: the wait is not part of the time in the end either."""
     view = RunState()
@@ -350,4 +362,9 @@ def test_the_clock_of_a_task_stands_still_while_its_call_waits_to_be_sent_again(
     retry = {"key": "t1/1/model/1/retry/1", "decision": "transport_retry", "value": {"after_s": 2.0}}
     view.apply(make_event("decision", "t1", 1, seq=5, at=1.0, **retry, reason="429"))
     seen = [round(view.tasks["t1"].worked_seconds(now), 3) for now in (1.0, 2.0, 3.0, 4.0)]
-    assert seen == [1.0, 1.0, 1.0, 2.0]
+    assert seen == [1.0, 1.0, 1.0, 1.0]
+    # After the pause it waited for its turn.
+    sent = {"key": "t1/1/model/1/retry/1/sent", "decision": "retry_sent", "value": None}
+    view.apply(make_event("decision", "t1", 1, seq=6, at=5.0, **sent, reason=""))
+    assert [round(view.tasks["t1"].worked_seconds(now), 3) for now in (5.0, 6.0)] == [1.0, 2.0]
+    assert view.time.calls_in_flight == 1

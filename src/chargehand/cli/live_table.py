@@ -232,8 +232,7 @@ class LiveTable:
         spent = f" of {money(view.budget['usd'])}" if view.budget.get("usd") else ""
         parts = [
             phase_words(view),
-            # At the end the figure of the report, as below the answer: its event is written a moment later.
-            _seconds(view.report["timing"]["wall_s"] if view.report else view.elapsed_seconds(now)),
+            _seconds(view.elapsed_seconds(now)),
             f"{done} of {total} done{_time_left(view, now)}" if view.tasks else "",
         ]
         if self._console.width >= WIDE:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from chargehand.cli.screen import Screen
-from chargehand.events import Control, Decided, Event, RunStarted, Warned
+from chargehand.events import Control, Decided, Event, RunStarted, TaskEnded, Warned
 from chargehand.trace import RunState
 from chargehand.trace.event_words import describe_event, detail, phase_words
 from chargehand.trace.number_text import several, short
@@ -64,6 +64,8 @@ class Lines:
         self._again: dict[str | None, str] = {}
         # Whether the run has begun here. A restart of tasks begins it again in the same process.
         self._begun = False
+        # Lines about results that a fork took over, until it has a plan.
+        self._taken_over: list[str] = []
         # Lines to print once no person is being asked.
         self._kept: list[str] | None = None
         self._last_line = time.monotonic()
@@ -95,7 +97,14 @@ class Lines:
             line = self._shorten_repeated(line, event)
             # Not shortened: a warning, a verdict or the reason of a retry ends with what to do about it.
             line = line if isinstance(event.body, Warned | Decided | Control) else short(line, LONGEST)
-            self._say(line, event.at)
+            if event.seq <= self._view.copied_to and isinstance(event.body, TaskEnded) and not self._view.strategy:
+                self._taken_over.append(line)  # a fork with a plan of its own: the plan first
+            else:
+                self._say(line, event.at)
+        if self._taken_over and self._view.strategy:
+            taken_over, self._taken_over = self._taken_over, []
+            for line in taken_over:
+                self._say(line, event.at)
 
     def _say(self, words: str, at: float) -> None:
         line = f"{self._view.elapsed_seconds(at):7.1f} s  {words}"

@@ -127,7 +127,10 @@ def figures(report: ReportData) -> str:
     cached = usage["cached_tokens"]
     much = cached * 100 >= usage["input_tokens"]  # less than one per cent is not worth a mention
     hits = f" ({share(cached, usage['input_tokens'])} of the input from cache)" if cached and much else ""
-    parts += [f"{several(usage['calls'], 'call')}, {tokens_in(usage):,} tokens{hits}", f"cost {money(usage['usd'])}"]
+    parts.append(f"{several(usage['calls'], 'call')}, {tokens_in(usage):,} tokens{hits}")
+    if usage["calls"] or report["status"] != "running":
+        # Before the first reply it is not known whether the model has a price.
+        parts.append(f"cost {money(usage['usd'])}")
     if report["confidence"] is not None:
         parts.append(f"confidence {report['confidence']}")
     return " · ".join(parts)

@@ -79,11 +79,12 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
             # Secrets are removed before a line is broken.
             out.put(fit(out.redactor.text("\n".join(lines)), sys.stdout, below=COLUMN))
         return 0
-    late, reused = LateOrders(), _ReusedTasks()
+    late, reused, broken = LateOrders(), _ReusedTasks(), _BrokenCalls()
 
     def take(event: Event) -> None:
         late.take(event)
         reused.take(event)
+        broken.take(event)
 
     report, questions = read_report(runs, run, take)
     if as_plan:
@@ -93,7 +94,9 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         out.document(report | {"questions": questions_json(questions)} | waiting)
     else:
         pending = describe_pending_orders(runs, run)
-        _show(report, questions, _More(late.describe(), pending, _open_tasks(runs, report), reused.tasks), out)
+        has_broken = broken.found or (bool(broken.sent) and runs.owner(run) is None)
+        more = _More(late.describe(), pending, _open_tasks(runs, report), reused.tasks, has_broken)
+        _show(report, questions, more, out)
     return 0
 
 
@@ -108,10 +111,12 @@ class _More(NamedTuple):
     open: OpenTasks | None
     # Tasks whose results all came from another run or from the cache.
     reused: Collection[str]
+    # Whether calls were broken off: what they may have used belongs to no task.
+    has_broken_calls: bool
 
 
 class _ReusedTasks:
-    """Takes the events of a run in order. A task that made a call of its own is not reused."""
+    """Takes the events of a run in order. A task that made a call or asked a question of its own is not reused."""
 
     def __init__(self) -> None:
         self.tasks: set[str] = set()
@@ -120,11 +125,28 @@ class _ReusedTasks:
     def take(self, event: Event) -> None:
         if event.task is None:
             return
-        if event.kind in ("model_called", "tool_called", "tool_refused"):
+        is_taken = event.kind == "reused" or (event.kind == "question_asked" and event.data.get("source"))
+        if is_taken and event.task not in self._called:
+            self.tasks.add(event.task)
+        elif not is_taken and event.kind in ("model_called", "tool_called", "tool_refused", "question_asked"):
             self._called.add(event.task)
             self.tasks.discard(event.task)
-        elif event.kind == "reused" and event.task not in self._called:
-            self.tasks.add(event.task)
+
+
+class _BrokenCalls:
+    """Takes the events of a run in order, and finds calls whose usage is not known because they were broken off."""
+
+    def __init__(self) -> None:
+        self.found = False
+        # The keys of the calls whose usage is not on the record yet.
+        self.sent: set[str] = set()
+
+    def take(self, event: Event) -> None:
+        if event.kind == "model_called":
+            self.sent.add(event.data["key"])
+        elif event.kind == "budget_settled":
+            self.sent.discard(event.data["key"])
+            self.found = self.found or bool(event.data.get("lost"))
 
 
 def _open_tasks(runs: RunSource, report: dict[str, Any]) -> OpenTasks | None:
@@ -206,25 +228,26 @@ def _show_tasks(report: dict[str, Any], more: _More, out: Screen) -> None:
         places: dict[str, int] = {each["id"]: number for number, each in enumerate(planned)}
         listed = sorted(rows.values(), key=lambda row: places.get(row[0], len(places)))
         out.put("")
-        out.table(COLUMNS, [*listed, *_rest(report, more.open)], NUMBERS)
+        out.table(COLUMNS, [*listed, *_rest(report, more)], NUMBERS)
     if len(unended) > MOST_OPEN:
         out.put(f"and {several(len(unended) - MOST_OPEN, 'more task')} not ended")
 
 
-def _rest(report: dict[str, Any], open_tasks: OpenTasks | None) -> list[tuple[str, ...]]:
+def _rest(report: dict[str, Any], more: _More) -> list[tuple[str, ...]]:
     """The row of the calls that belong to no task, if there are any: with it, the rows add up to all calls."""
     from chargehand.trace.number_text import duration
     from chargehand.trace.run_parts import tokens_in
 
     used = tokens_in(report["usage"]) - sum(tokens_in(each["usage"]) for each in report["outcomes"])
-    if open_tasks is None:
+    if more.open is None:
         took = report["usage"]["seconds"] - sum(each["usage"]["seconds"] for each in report["outcomes"])
     else:
-        used, took = used - sum(each.tokens for each in open_tasks.tasks), open_tasks.rest_s
+        used, took = used - sum(each.tokens for each in more.open.tasks), more.open.rest_s
     if used <= 0:
         return []
     time = duration(took) if took >= LEAST_TIME_S else ""
-    return [("rest", "", "", "", time, f"{used:,}", "plan, checks, answer and so on")]
+    what = "plan, checks, answer and so on" + (", and calls that were broken off" if more.has_broken_calls else "")
+    return [("rest", "", "", "", time, f"{used:,}", what)]
 
 
 def describe_time(outcome: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from chargehand.cli.progress_lines import Progress
 from chargehand.cli.screen import Screen
 from chargehand.runs.session import Session
+from chargehand.trace import RunState
 
 # After an order to stop now, the process ends after this time even if something hangs. The record has all results.
 LAST_GRACE_S = 1.0
@@ -26,9 +27,10 @@ class Stopped(Exception):
 class Signals:
     """Passes Ctrl-C and SIGTERM to the session. Belongs to one event loop."""
 
-    def __init__(self, screen: Screen, progress: Progress) -> None:
+    def __init__(self, screen: Screen, progress: Progress, view: RunState) -> None:
         self._screen = screen
         self._progress = progress
+        self._view = view
         self._session: Session | None = None
         self._task: asyncio.Task[Any] | None = None
         self._received: list[int] = []
@@ -50,7 +52,9 @@ class Signals:
         self._received.append(number)
         if len(self._received) == 1 and self._session is not None:
             prompt = "\n" if self._progress.is_held else ""
-            self._screen.say(f"{prompt}Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now.")
+            finishing = "Finishing the calls in flight (at most 5 s); Ctrl-C again to stop now."
+            # A run that is paused or only waits for a person has no calls in flight.
+            self._screen.say(f"{prompt}{'Stopping.' if self._view.is_still else finishing}")
         elif len(self._received) == 2:
             self._screen.say("Stopping now.")
             asyncio.get_running_loop().call_later(LAST_GRACE_S, os._exit, 128 + self._received[0])

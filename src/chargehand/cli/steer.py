@@ -68,7 +68,7 @@ _DONE = {
     "pause": "{run} is paused. Continue it with: chargehand resume {run}",
     "continue": "{run} continues.",
     "stop": "{task} of {run} is stopped.",
-    "restart": "{task} of {run} will run again, with all tasks that depend on it.",
+    "restart": "{task} of {run} will run again, with all tasks that depend on it, except those that a person stopped.",
     "top_up": "The limits of {run} have grown.",
     "answer": "The answer is recorded in {run}.",
     "tell": "The worker of {task} of {run} has it.",

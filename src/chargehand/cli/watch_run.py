@@ -52,7 +52,7 @@ def drive(start: Start[R], screen: Screen, view: RunState | None = None) -> tupl
 
 async def _drive(start: Start[R], screen: Screen, view: RunState) -> tuple[R, int]:
     progress = make_progress(screen, view)
-    signals = Signals(screen, progress)
+    signals = Signals(screen, progress, view)
     async with progress:
         person = _person_at_terminal(screen, progress) if sys.stdin.isatty() else None
         on_draft = progress.on_draft if progress.shows_drafts else None

@@ -148,7 +148,9 @@ class _Dispatch:
 
     async def _pursue(self, task: Task) -> Head:
         if self.engine.orders.stop_reason(task.id) is not None and self.engine.record.began(task.id) is None:
-            return Head.skipped(task.id, task.worker, ())  # a failure without an attempt, once it is marked as stopped
+            # A failure without another attempt, once it is marked as stopped.
+            made = self.engine.record.attempts(task.id)
+            return Head.skipped(task.id, task.worker, ()).model_copy(update={"attempts": made})
         missing = tuple(id for id in dict.fromkeys(task.depends_on) if not self.heads[id].ok)
         if missing and task.on_dependency_failure == "skip":
             return Head.skipped(task.id, task.worker, missing)

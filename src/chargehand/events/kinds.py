@@ -200,9 +200,10 @@ class Decided(_OfTeam, _Keyed, kind="decision"):
 
 
 class QuestionAsked(_Keyed, kind="question_asked"):
-    """A person is asked."""
+    """A person is asked, unless another run has the answer."""
 
     question: Data  # The question.
+    source: str | None = None  # The run that has the answer: it is used again, and nobody is asked.
 
 
 class QuestionAnswered(_Keyed, kind="question_answered"):

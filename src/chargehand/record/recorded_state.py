@@ -9,7 +9,7 @@ from typing import Any
 
 from chargehand.events import Control, ModelReplied, PlanApproved, Reused, ToolReturned
 from chargehand.events.body import Data
-from chargehand.events.running_time import RunningTime
+from chargehand.events.running_time import BrokenCalls, RunningTime, whole_task
 from chargehand.record.spending import Called, InFlight, RecordedSpending
 from chargehand.record.waits import Waits
 from chargehand.values.base import JSON
@@ -66,6 +66,7 @@ class RecordedState:
     # Output tokens of the workers: what the synthesizer will have to read.
     written: int = 0
     time: RunningTime = field(default_factory=RunningTime)
+    broken_calls: BrokenCalls = field(default_factory=BrokenCalls)
     status: str = "running"
     report: Data | None = None
     waits: Waits = field(default_factory=Waits)
@@ -124,8 +125,9 @@ class RecordedState:
         return usage_of(ModelResult.model_validate(returned.result), model)
 
     def earlier_usage(self) -> dict[str, Usage]:
-        """Task of the plan -> what its attempts used before it, or a part of it, was reopened; the supervisor's calls
-        for an answer that is written again are under "".
+        """Task of the plan -> what its outcome does not count: its attempts before it, or a part of it, was reopened,
+        and the seconds of calls that a session left behind. The supervisor's calls whose results are not used are
+        under "".
         """
         calls: dict[str, list[Usage]] = {}
         if self.reopened or self.unused:
@@ -135,6 +137,11 @@ class RecordedState:
                     seconds = float(call.result.get("seconds") or 0.0)
                     used = self._usage_of(call) or Usage()
                     calls.setdefault(task, []).append(used.model_copy(update={"seconds": seconds}))
+        for key, seconds in self.broken_calls.left_behind().items():
+            calls.setdefault(whole_task(Key.parse(key).task), []).append(Usage(seconds=seconds))
+        for key, seconds in self.broken_calls.cut.items() if self.reopened else ():
+            if task := self._earlier_task(key):
+                calls.setdefault(task, []).append(Usage(seconds=seconds))
         return {task: Usage.total(used) for task, used in calls.items()}
 
     def _earlier_task(self, key: str) -> str | None:

@@ -53,6 +53,7 @@ class Replay(RecordedState):
     def apply(self, event: Event) -> None:
         self.run, self.seq = event.run, event.seq
         self.time.apply(event)
+        self.broken_calls.apply(event)
         match event.body:
             case RunStarted() as started:
                 self._begin_session(started)

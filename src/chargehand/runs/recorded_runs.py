@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic_core import ValidationError, to_json
@@ -17,6 +18,7 @@ from chargehand.record.storage_errors import reading
 from chargehand.runs.check_arguments import check_arguments
 from chargehand.runs.prepared_team import PreparedTeam
 from chargehand.runs.report_from_record import final_report, open_questions, report_so_far, unfinished_report
+from chargehand.settings.script_path import found_from
 from chargehand.values.base import JSON
 from chargehand.values.effect import Question
 from chargehand.values.order import OrderKind, new_order
@@ -99,6 +101,7 @@ class RecordedRuns(PreparedTeam):
         if stop + restart > 1 or ((model or instruction) and not restart) or (restart and text):
             raise UsageError("Give one of: words for the worker; stop; restart, with a model or an instruction.")
         if restart:
+            model = None if model is None else found_from(model, Path.cwd())
             return await self._order("restart", run, by, task=task, text=instruction or "", model=model)
         if not stop and not text.strip():
             raise UsageError(f"There is nothing to order of {task}: give words for its worker, or stop or restart it.")

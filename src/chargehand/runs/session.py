@@ -479,18 +479,22 @@ def _figures_of(report: Report) -> Figures:
 
 def add_spent(report: Report, spent: Spent) -> Report:
     """The report with all usage on the record, whichever outcome counts it, and which part is an estimate."""
-    usage, outcomes, notes = report.usage, report.outcomes, list(report.notes)
+    notes = list(report.notes)
     if report.status in FINISHED:
-        outcomes = add_earlier(outcomes, spent.earlier)
+        usage, outcomes = report.usage, add_earlier(report.outcomes, spent.earlier)
         used = Usage.total([spent.used, spent.lost] if spent.lost.calls else [spent.used])
+        # The calls of tools, which `used` does not have, take time too.
+        times = Usage.total([usage, *spent.earlier.values()])
         models = tuple(dict.fromkeys([*usage.models, *used.models]))
-        seconds = usage.seconds + spent.lost.seconds + sum(each.seconds for each in spent.earlier.values())
-        times = {"seconds": seconds, "waiting_s": usage.waiting_s + spent.lost.waiting_s}
-        usage = used.model_copy(update={"models": models, **times})
+        more = {"models": models, "seconds": times.seconds, "waiting_s": times.waiting_s}
+        usage = used.model_copy(update=more)
+        # All calls that `wall_s` contains.
+        timing = Timing.compare(report.timing.wall_s, usage, outcomes, report.plan)
+        report = report.model_copy(update={"outcomes": outcomes, "usage": usage, "timing": timing})
         notes += estimate_notes(spent.lost, spent.estimated)
     if spent.short:
         notes.append(f"Calls used {spent.short:,} tokens more than was estimated before they were made.")
-    return report.model_copy(update={"outcomes": outcomes, "usage": usage, "notes": tuple(notes)})
+    return report.model_copy(update={"notes": tuple(notes)})
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

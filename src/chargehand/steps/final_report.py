@@ -53,7 +53,7 @@ def report_nothing_run(request: Request, team: Team, engine: Engine, why: Unplan
 def _report(request: Request, team: Team, done: RunResults, synthesis: Synthesis, engine: Engine) -> Report:
     status = _decide_status(done, synthesis)
     usage = Usage.total([done.planning, *(outcome.usage for outcome in done.outcomes.values()), synthesis.usage])
-    timing = _timing(done, synthesis, engine.clock.now())
+    timing = Timing.compare(engine.clock.now(), usage, done.outcomes.values(), done.plan)
     # A chain of teams is not a chain if tasks ran in parallel inside them.
     advice = team.advice(done.plan, parallel_inside=timing.speedup >= PARALLEL)
     return Report(
@@ -137,22 +137,6 @@ def _common_fault(outcomes: Mapping[str, Outcome]) -> Fault | None:
     return faults[0] if faults and len({fault.kind for fault in faults}) == 1 else None
 
 
-def _timing(done: RunResults, synthesis: Synthesis, wall: float) -> Timing:
-    """Measured wall time, compared with the same calls one after the other and with their longest chain."""
-    seconds = {id: outcome.usage.seconds for id, outcome in done.outcomes.items()}
-    waiting = [done.planning.waiting_s, synthesis.usage.waiting_s, *(o.usage.waiting_s for o in done.outcomes.values())]
-    around = done.planning.seconds + synthesis.usage.seconds
-    sequential = around + sum(seconds.values())
-    return Timing(
-        wall_s=wall,
-        sequential_s=sequential,
-        # The seconds of parallel calls of a judge or a best_of are summed. The path is limited to the time of the run.
-        critical_path_s=min(around + done.plan.critical_path(seconds)[0], wall),
-        speedup=sequential / wall if wall > 0 else 1.0,
-        waiting_s=sum(waiting),
-    )
-
-
 def _nothing_run(request: Request, engine: Engine, why: Unplanned | Rejected) -> Report:
     if isinstance(why, Unplanned):
         fault = why.fault
@@ -166,7 +150,7 @@ def _nothing_run(request: Request, engine: Engine, why: Unplanned | Rejected) ->
         answer=fault.message,
         gaps=(Gap(reason=fault.message, impact="Nothing was run."),),
         usage=why.usage,
-        timing=Timing(wall_s=engine.clock.now(), sequential_s=why.usage.seconds, critical_path_s=why.usage.seconds),
+        timing=Timing.compare(engine.clock.now(), why.usage, (), None),
         error=fault,
     )
     if isinstance(why, Unplanned):

@@ -82,6 +82,8 @@ def _describe(event: Event, view: RunState) -> str | None:
             return f"{task} was refused the tool {tool}: {reason}"
         case TaskEnded():
             return _describe_end(task, view, event.at)
+        case QuestionAsked(question=question, source=str(source)):
+            return f"{task or 'the supervisor'} uses the answer to question {question.get('id')} of run {source}"
         case QuestionAsked(question=question):
             return f"{task or 'the supervisor'} asks a person: question {question.get('id')}"
         case SynthesisStarted(outcomes=outcomes):
@@ -100,9 +102,9 @@ def _describe(event: Event, view: RunState) -> str | None:
         case Warned(message=message):
             return f"warning: {message}"
         case ModelCalled(send=sent, role=role):
-            return f"{task or role}: the call is sent again ({sent})" if sent > 1 else None
+            return f"{task or role}: the call that got no reply is repeated" if sent > 1 else None
         case ToolCalled(send=sent):
-            return f"{task}: the call is sent again ({sent})" if sent > 1 else None
+            return f"{task}: the call that got no result is repeated" if sent > 1 else None
         case Progressed(text=text):
             return f"{task}: {text}"
         case Decided(decision="transport_retry") as decided:

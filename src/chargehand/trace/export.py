@@ -51,6 +51,7 @@ def summary(view: RunState) -> dict[str, Any]:
         "elapsed_s": round(view.elapsed_seconds(), 6),
         "sessions": len(view.sessions),
         "calls": view.usage.calls,
+        "tool_calls": view.tool_calls,
         "tokens": view.usage.tokens,
         "usd": view.usage.usd,
         "counts": view.counts(),
@@ -60,7 +61,9 @@ def summary(view: RunState) -> dict[str, Any]:
                 "worker": task.worker,
                 "status": view.status_of(task),
                 "attempts": len(task.attempts),
-                "calls": len(task.calls),
+                # As in `usage` of its outcome: calls of models.
+                "calls": sum(call.kind == "model" for call in task.calls),
+                "tool_calls": sum(call.kind == "tool" for call in task.calls),
                 "tokens": task.tokens,
                 "usd": task.usd,
                 "started": task.started,

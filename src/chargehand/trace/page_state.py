@@ -10,7 +10,7 @@ from typing import Any, cast
 from chargehand.trace import markdown
 from chargehand.trace.number_text import LEAST_SPEEDUP, short
 from chargehand.trace.plan_graph import NODE_HEIGHT, NODE_WIDTH, layout
-from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks, number_in, part_in
+from chargehand.trace.run_parts import CallView, Data, TaskState, arrange_tasks
 from chargehand.trace.run_state import RunState
 from chargehand.trace.waits_for import WaitsFor, waits_for
 from chargehand.trace.ways_on import ways_on
@@ -43,7 +43,7 @@ def page_state(view: RunState, *, since: int = 0, is_over: bool | None = None) -
         "started": view.started,
         "ended": view.ended,
         "last_event": view.last_event,
-        "elapsed_s": round(_elapsed_s(view), 3),
+        "elapsed_s": round(view.elapsed_seconds(), 3),
         "is_still": view.is_still,
         "sessions": [[each.started, each.ended, each.resumed] for each in view.sessions],
         "idle": view.idle,
@@ -130,12 +130,6 @@ def _call(call: CallView) -> list[Any]:
     """kind, name, started, ended, state, seconds waited."""
     state = "bad" if call.ok is False else "open" if call.ok is None else "reused" if call.reused else "good"
     return [call.kind, call.role or call.name, call.started, call.ended, state, round(call.waiting_s, 3)]
-
-
-def _elapsed_s(view: RunState) -> float:
-    """The time in the report of a run that is over, as everywhere else: its last events come a little later."""
-    timing = part_in(view.report or {}, "timing") if view.ended is not None else {}
-    return number_in(timing, "wall_s") or view.elapsed_seconds()
 
 
 def _graph(view: RunState) -> Data | None:

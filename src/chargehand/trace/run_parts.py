@@ -67,8 +67,10 @@ class CallView:
     # Duration in seconds, without waits for budget, for a slot and between transport retries.
     seconds: float = 0.0
     waiting_s: float = 0.0
-    # While it is in flight: from when until when it waits to be sent again.
+    # From when until when it waited to be sent again; without end while it waits.
     waits: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
+    # Whether its session left it behind: its time is part of `left_s` of its task.
+    is_left: bool = False
     error: str | None = None
     # More than 1: the same bytes were sent again after a crash or a transport error.
     sends: int = 1
@@ -76,6 +78,11 @@ class CallView:
     # The last progress line of a program.
     says: str = ""
     reused: bool = False
+
+    def seconds_until(self, at: float) -> float:
+        """The seconds of a call in flight, without its waits to be sent again."""
+        waited = sum(max(min(at, end) - since, 0.0) for since, end in self.waits)
+        return max(at - self.started - waited, 0.0)
 
 
 @plain_class(eq=True)
@@ -110,7 +117,7 @@ class TaskState:
     ended: float | None = None
     # Outcome JSON, once the task has ended.
     outcome: Data | None = None
-    # Every call so far came from an earlier run's record.
+    # Every call and every answer of a person so far came from an earlier run's record.
     reused: bool = False
     # What was counted before it was last reopened: tokens, US dollars and seconds. The outcome does not count it.
     before: tuple[int, float | None, float] = (0, 0.0, 0.0)
@@ -118,6 +125,8 @@ class TaskState:
     calls_before: int = 0
     # How many orders about it are on the record, whatever their verdict.
     orders: int = 0
+    # The seconds, since then, of calls that sessions left behind when they ended. The outcome does not count them.
+    left_s: float = 0.0
     # The number of the last event about it.
     seq: int = 0
 
@@ -148,12 +157,12 @@ class TaskState:
     def worked_seconds(self, now: float | None = None) -> float:
         """The seconds that the calls of a task took; calls in flight count up to `now`.
 
-        The time between sessions and waits for a slot, for budget or for a person do not count. A call that was broken
-        off counts until then. For an ended task it is `usage.seconds` of its outcome in the report.
+        The time between sessions and waits for a slot, for budget, for another try or for a person do not count. A call
+        that was broken off counts until then. For an ended task it is `usage.seconds` of its outcome in the report.
         """
         seconds = self.counted.get("seconds")
         since = _seconds_of(self.calls[self.calls_before :], now) if seconds is None else float(seconds)
-        return self.before[2] + since
+        return self.before[2] + self.left_s + since
 
     def attempt_seconds(self, attempt: AttemptView) -> float | None:
         """The seconds that the calls of an attempt took, counted as those of the task; None while it runs.
@@ -162,8 +171,8 @@ class TaskState:
         """
         if attempt.ended is None:
             return None
-        if len(self.attempts) == 1 and (seconds := self.counted.get("seconds")) is not None:
-            return float(seconds)
+        if len(self.attempts) == 1 and "seconds" in self.counted:
+            return self.worked_seconds()
         calls = [call for call in self.calls if call.attempt == attempt.number]
         return _seconds_of(calls, attempt.ended) if calls else max(attempt.ended - attempt.started, 0.0)
 
@@ -189,10 +198,9 @@ class TaskState:
 def _seconds_of(calls: Iterable[CallView], now: float | None) -> float:
     """The seconds that calls took; calls in flight count up to `now`."""
     passed, until = 0.0, 0.0
-    for call in calls:
+    for call in (call for call in calls if not call.is_left):
         end = call.ended if call.ended is not None else call.started if now is None else max(now, call.started)
-        waited = sum(max(min(end, until_then) - since, 0.0) for since, until_then in call.waits)
-        begin = min(call.started + waited, end) if call.ended is None else end - call.seconds
+        begin = end - (call.seconds if call.ended is not None else call.seconds_until(end))
         passed += max(end - max(begin, until), 0.0)  # of calls at the same time, each moment counts once
         until = max(until, end)
     return passed

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from math import inf
 from typing import Any, Literal, cast
 
 from pydantic_core import ValidationError
@@ -42,7 +43,7 @@ from chargehand.events import (
     ToolReturned,
     Warned,
 )
-from chargehand.events.running_time import RunningTime
+from chargehand.events.running_time import BrokenCalls, RunningTime
 from chargehand.trace.run_parts import (
     STOPPED,
     TASK_STATUSES,
@@ -117,6 +118,7 @@ class RunState:
     report: Data | None = None
     seq: int = 0
     time: RunningTime = field(default_factory=RunningTime)
+    broken_calls: BrokenCalls = field(default_factory=BrokenCalls)
     # The number of the last event that added tasks.
     plan_seq: int = 0
     # Every call by key, so that a reply finds its call.
@@ -130,15 +132,24 @@ class RunState:
         """Take one more event into account."""
         self.seq = event.seq
         self.time.apply(event)
+        self.broken_calls.apply(event)
         if not self.sessions:
             self.run, self.started = event.run, event.at
             self.sessions.append(SessionView(1, event.at, event.at))
         if not isinstance(event.body, RunStarted) and not event.outside:
             self.sessions[-1].ended = event.at
         _fold(self, event)
+        if self.broken_calls.fresh:
+            _leave_calls(self, event.seq)
 
     def elapsed_seconds(self, now: float | None = None) -> float:
-        """Seconds the run has been running over all its sessions; `now` counts the running one up to that time."""
+        """Seconds the run has been running over all its sessions; `now` counts the running one up to that time.
+
+        At the end it is the figure of the report, as below the answer: the event itself is written a moment later.
+        """
+        timing = part_in(self.report or {}, "timing") if self.ended is not None else {}
+        if (wall_s := number_in(timing, "wall_s")) is not None:
+            return wall_s
         is_running = now is not None and self.sessions and self.ended is None
         return self.time.until(now) if now is not None and is_running else self.time.seconds
 
@@ -250,8 +261,10 @@ def _fold(view: RunState, event: Event) -> None:
             _settle(view, body)
         case Decided() as body:
             _decide(view, event, body)
-        case QuestionAsked(key=key, question=question):
+        case QuestionAsked(key=key, question=question, source=source):
             view.questions[key] = question
+            if (task := _task(view, event)) is not None:
+                task.reused = source is not None and (task.reused or not task.calls)
         case QuestionAnswered(key=key, parked_s=parked):
             view.questions.pop(key, None)
             _idle(view, event, parked)
@@ -414,7 +427,7 @@ def _start_attempt(view: RunState, event: Event, started: AttemptStarted) -> Non
 def _start_call(view: RunState, event: Event, called: ModelCalled | ToolCalled, call: CallView) -> None:
     if (known := view.by_key.get(call.key)) is not None:
         known.ended, known.ok, known.error, known.sends = None, None, None, max(called.send, known.sends + 1)
-        known.started, known.seconds, known.waits = event.at, 0.0, []
+        known.started, known.seconds, known.waits, known.is_left = event.at, 0.0, [], False
         view.in_flight.setdefault(_whole(known.task), {})[call.key] = known
         return
     call.sends = max(called.send, 1)
@@ -450,7 +463,7 @@ def _end_call(view: RunState, event: Event, returned: ModelReplied | ToolReturne
     call.ended, call.error = event.at, fault_line(part_in(result, "error"))
     call.ok = call.error is None
     waited, worked = number_in(result, "waiting_s") or 0.0, number_in(result, "seconds")
-    call.seconds = max(event.at - call.started - waited, 0.0) if worked is None else worked
+    call.seconds = max(call.seconds_until(event.at) - waited, 0.0) if worked is None else worked
     if used := part_in(result, "used"):
         _count_program(view, event, call, used)
     if call.kind == "tool" or result.get("cut"):
@@ -468,8 +481,17 @@ def _break_off(view: RunState, at: float, task: str | None = None) -> None:
     wholes = list(view.in_flight) if task is None else [_whole(task)]
     for call in [call for whole in wholes for call in view.in_flight.get(whole, {}).values()]:
         if task is None or task in TaskPath.parse(call.task or "").wholes:
-            call.ended, call.ok, call.error, call.seconds = at, False, "broken off", max(at - call.started, 0.0)
+            call.ended, call.ok, call.error, call.seconds = at, False, "broken off", call.seconds_until(at)
             _land(view, call)
+
+
+def _leave_calls(view: RunState, seq: int) -> None:
+    """Count the time of the calls that a session has left behind, in their tasks and in those that contain them."""
+    for key, seconds in view.broken_calls.fresh.items():
+        if (call := view.by_key.get(key)) is not None:
+            call.is_left = True
+            for task in _tasks_that_count(view, call.task, seq):
+                task.left_s += seconds
 
 
 def _land(view: RunState, call: CallView) -> None:
@@ -529,12 +551,15 @@ def _decide(view: RunState, event: Event, decided: Decided) -> None:
             view.status, view.waiting = "running", None
         case "transport_retry":
             if (call := view.by_key.get(decided.key.rpartition("/retry/")[0])) is not None and call.ended is None:
-                call.waits.append((event.at, event.at + (number_in(value, "after_s") or 0.0)))
+                call.waits.append((event.at, inf))
+        case "retry_sent":
+            if (call := view.by_key.get(decided.key.rpartition("/retry/")[0])) is not None and call.waits:
+                call.waits[-1] = (call.waits[-1][0], event.at)
         case "reopen":
             view.restarts = ()
             for task in (view.tasks[id] for id in texts_in(value, "tasks") if id in view.tasks):
                 task.before = (task.tokens, task.usd, task.worked_seconds())
                 task.seq, task.status, task.ready, task.ended, task.outcome = view.seq, "waiting", None, None, None
-                task.calls_before, task.usage = len(task.calls), Tally()
+                task.calls_before, task.usage, task.left_s = len(task.calls), Tally(), 0.0
         case _:
             pass

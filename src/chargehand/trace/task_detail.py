@@ -77,6 +77,8 @@ class _Detail:
                 self._begin(event, key, taken)
             case ToolRefused(tool=tool, reason=reason):
                 self._begin(event, f"refused/{event.seq}", {"kind": "tool", "name": tool, "refused": reason})
+            case Decided(decision="retry_sent"):
+                pass  # the retry itself is a decision
             case Decided(decision=decision, reason=reason, value=value):
                 decided = {"at": event.at, "decision": decision, "reason": reason, "value": value}
                 self._decisions.append({**decided, "seq": event.seq, "attempt": event.attempt})

@@ -88,6 +88,24 @@ class Timing(Value):
     speedup: float = 1.0
     waiting_s: float = 0.0
 
+    @staticmethod
+    def compare(wall_s: float, usage: Usage, outcomes: Iterable[Outcome], plan: Plan | None) -> Timing:
+        """Measured wall time, compared with the calls that `usage` counts: one after the other, and their longest
+        chain.
+        """
+        seconds = {outcome.task: outcome.usage.seconds for outcome in outcomes}
+        around = usage.seconds - sum(seconds.values())
+        chain = sum(seconds.values()) if plan is None else plan.critical_path(seconds)[0]
+        return Timing(
+            wall_s=wall_s,
+            sequential_s=usage.seconds,
+            # The seconds of parallel calls of a judge or a best_of are summed. The path is limited to the time of the
+            # run.
+            critical_path_s=min(around + chain, wall_s),
+            speedup=usage.seconds / wall_s if wall_s > 0 else 1.0,
+            waiting_s=usage.waiting_s,
+        )
+
 
 # How the note ends of a report whose answer no model wrote.
 LISTS_RESULTS = "the answer lists the results."

@@ -108,7 +108,7 @@ class LocalEngine:
         self.budget = LocalBudget(shared, self.replay, self._recorder)
         limits = inputs.wait_s, inputs.deadline_s
         waits = ProviderWaits(self._activity, self.clock, self._recorder, self.replay, *limits)
-        sender = Sender(self.run, self._slots, resources, self._recorder, self.clock.random, waits)
+        sender = Sender(self.run, self._slots, resources, self._recorder, self.record, self.clock.random, waits)
         beginnings = PromptBeginnings(resources)
         admission = Admission(shared, self._slots, sender, self._recorder, waits, beginnings, inputs.hedge_after_s)
         self._effects = EffectRecord(self._recorder, self.replay, self.record)

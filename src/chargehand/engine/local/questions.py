@@ -163,7 +163,7 @@ class Inquiries:
         await self._slots.may_begin()
         key, questions, emit = site.key, self._questions, self._recorder.emit_at
         if self._prior is not None and questions.borrow(key, question, self._prior.replay):
-            emit(site, QuestionAsked(key=key, question=questions[key].to_json()))
+            emit(site, QuestionAsked(key=key, question=questions[key].to_json(), source=self._prior.run))
             emit(site, QuestionAnswered(key=key, answer=questions.answers[key], by=self._prior.run))
         elif key not in questions:
             emit(site, QuestionAsked(key=key, question=questions.add(key, question).to_json()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from chargehand.engine.port import Outcomes
 from chargehand.events import PlanApproved
@@ -14,6 +15,20 @@ from chargehand.values.key import Key, TaskPath
 from chargehand.values.order import Restart
 from chargehand.values.outcome import Outcome
 from chargehand.values.step import Head
+
+
+class _UnderWay(NamedTuple):
+    """A call that has not returned, and how long it has been at the provider or in the tool."""
+
+    task: str | None
+    attempt: int | None
+    # None while it waits to be sent again.
+    since: float | None
+    # The time before that.
+    seconds: float = 0.0
+
+    def until(self, now: float) -> float:
+        return self.seconds + (0.0 if self.since is None else now - self.since)
 
 
 class LocalRecord:
@@ -27,8 +42,8 @@ class LocalRecord:
         for key in (*replay.committed, *replay.intents):
             at = Key.parse(key)
             self.mark_sent(at.task, at.attempt)
-        # Key -> task, attempt and beginning of each call of this session that has not returned.
-        self._under_way: dict[str, tuple[str | None, int | None, float]] = {}
+        # Each call of this session that has not returned, by key.
+        self._under_way: dict[str, _UnderWay] = {}
         # Urls in what tools returned in earlier sessions, read when they are first asked for; and in this one.
         self._urls: dict[str, None] | None = None
         self._returned: dict[str, None] = {}
@@ -62,14 +77,15 @@ class LocalRecord:
         return (task, attempt) in self._sent
 
     def take_broken_off(self, task: str, attempt: int) -> float:
-        since: dict[str, float] = {}
-        for key, (its_task, its_attempt, began) in list(self._under_way.items()):
-            if its_task is not None and (task, attempt) in ((its_task, its_attempt), *TaskPath.parse(its_task).around):
-                since[its_task] = min(began, since.get(its_task, began))
-                del self._under_way[key]
+        longest: dict[str, float] = {}
         now = asyncio.get_running_loop().time()
-        # Calls of one task at the same time took as long as the longest of them.
-        return sum(now - began for began in since.values())
+        for key, call in list(self._under_way.items()):
+            its = call.task
+            if its is not None and (task, attempt) in ((its, call.attempt), *TaskPath.parse(its).around):
+                # Calls of one task at the same time took as long as the longest of them.
+                longest[its] = max(call.until(now), longest.get(its, 0.0))
+                del self._under_way[key]
+        return sum(longest.values())
 
     def urls(self) -> Collection[str]:
         if self._urls is None:
@@ -93,7 +109,17 @@ class LocalRecord:
 
     def begin_call(self, key: str, task: str | None, attempt: int | None) -> None:
         self.mark_sent(task, attempt)
-        self._under_way[key] = task, attempt, asyncio.get_running_loop().time()
+        self._under_way[key] = _UnderWay(task, attempt, asyncio.get_running_loop().time())
+
+    def halt_call(self, key: str) -> None:
+        """Count no time for a call that waits to be sent again, until `continue_call`."""
+        if (call := self._under_way.get(key)) is not None:
+            now = asyncio.get_running_loop().time()
+            self._under_way[key] = call._replace(since=None, seconds=call.until(now))
+
+    def continue_call(self, key: str) -> None:
+        if (call := self._under_way.get(key)) is not None:
+            self._under_way[key] = call._replace(since=asyncio.get_running_loop().time())
 
     def end_call(self, key: str) -> None:
         self._under_way.pop(key, None)

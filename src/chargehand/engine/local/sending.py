@@ -18,6 +18,7 @@ from chargehand.engine.local.quota_waits import ProviderOut, ProviderWaits
 from chargehand.engine.local.recorder import Recorder, Site
 from chargehand.engine.local.resources import Resources
 from chargehand.engine.local.retry_rule import TRANSPORT_RETRIES, backoff, may_retry
+from chargehand.engine.local.run_record import LocalRecord
 from chargehand.engine.local.slots import Slots, Waited
 from chargehand.errors import ChargehandError, MissingKey, ModelError, UsageError
 from chargehand.events import BreakerChanged, Decided, Warned
@@ -51,6 +52,7 @@ class Sender:
         slots: Slots,
         resources: Resources,
         recorder: Recorder,
+        record: LocalRecord,
         chance: random.Random,
         waits: ProviderWaits,
     ) -> None:
@@ -58,6 +60,7 @@ class Sender:
         self._slots = slots
         self._resources = resources
         self._recorder = recorder
+        self._record = record
         self._chance = chance
         # model -> what its provider allows; a session lives on one loop, as these do.
         self._limits: dict[str, ProviderLimits] = {}
@@ -99,7 +102,10 @@ class Sender:
             if (permit := first) is None:
                 permit = await self.acquire(site, effect, reservation.tokens, waited, patience, retry)
             first = None
-            self.sent_later.discard(site.key)
+            if site.key in self.sent_later:
+                self.sent_later.remove(site.key)
+                if isinstance(permit, Permit):
+                    self._note_sent(site, retry)
             if gives_up is not None and time is not None:
                 # A pause is not the provider's time.
                 gives_up += waited.paused
@@ -145,6 +151,7 @@ class Sender:
                 after = backoff(error, retry, self._chance, self._patience(effect))
                 self._note_retry(site, retry + 1, after, str(error))
                 self.sent_later.add(site.key)
+                self._record.halt_call(site.key)
             except UsageError as error:  # a key that is not set, a provider that is not there: this task's failure
                 kind = "auth" if isinstance(error, MissingKey) else "bad_request"
                 fault, waited.sent, waited.unanswered = Fault(kind=kind, message=str(error)), before, lost
@@ -244,6 +251,12 @@ class Sender:
     def _note_retry(self, site: Site, number: int, after: float, reason: str) -> None:
         key, value = f"{site.key}/retry/{number}", {"after_s": round(after, 3)}
         self._recorder.emit_at(site, Decided(key=key, decision="transport_retry", value=value, reason=reason))
+
+    def _note_sent(self, site: Site, number: int) -> None:
+        """Put on the record that the wait of a call that was refused is over: only its time at the provider counts."""
+        key = f"{site.key}/retry/{number}/sent"
+        self._record.continue_call(site.key)
+        self._recorder.emit_at(site, Decided(key=key, decision="retry_sent", value=None, reason=""))
 
     def _idempotency_key(self, site: Site, effect: ModelCall) -> str:
         return hashlib.sha256(f"{self._run}\n{site.key}\n{effect.fingerprint}".encode()).hexdigest()[:40]
