@@ -200,6 +200,6 @@ def _near_field(location: Location) -> str:
     """A field of the plan or of a task that is spelled almost like the unknown one."""
     from difflib import get_close_matches  # few plans are misshapen
 
-    fields = Plan.model_fields if len(location) == 1 else Task.model_fields if len(location) == 3 else {}
+    fields = list(Plan.model_fields if len(location) == 1 else Task.model_fields if len(location) == 3 else ())
     near = get_close_matches(str(location[-1]), fields, n=1)
     return f"; did you mean {near[0]}?" if near else ""
