@@ -69,7 +69,7 @@ def test_what_the_script_states_is_in_the_logs(shown: Result, shell: Shell, scri
 
 
 def test_the_logs_are_the_same_everywhere(tmp_path: Path) -> None:
-    """The script cites lines, so not a byte may depend on the machine; a prompt of a million tokens does not hold them."""
+    """The script cites lines, so not a byte may depend on the machine; a million tokens do not hold them."""
     size = write_logs(tmp_path)
     whole = b"".join((tmp_path / name).read_bytes() for name in LOGS)
     assert size == len(whole) > 4 * 1_000_000

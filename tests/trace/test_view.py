@@ -13,6 +13,7 @@ from chargehand.events.body import BODIES, fields_of
 from chargehand.events.kinds import KINDS
 from chargehand.trace import RunState, fold
 from chargehand.trace.event_words import phase_words
+from chargehand.trace.page_state import page_state
 from tests.events import make_event
 from tests.flows import Flow, task, tasks, works
 from tests.trace.sample import BEGAN, MODEL, Recorder, many, plan, sample
@@ -368,3 +369,24 @@ def test_the_clock_of_a_task_stands_still_while_its_call_waits_to_be_sent_again(
     view.apply(make_event("decision", "t1", 1, seq=6, at=5.0, **sent, reason=""))
     assert [round(view.tasks["t1"].worked_seconds(now), 3) for now in (5.0, 6.0)] == [1.0, 2.0]
     assert view.time.calls_in_flight == 1
+
+
+def test_a_call_of_the_page_has_its_waits_where_they_were() -> None:
+    """Before it was sent, and between two sends: the timeline draws a bar for each send."""
+    sent = {"key": "t1/1/model/1", "role": "worker", "model": "m"}
+    reply = {"result": {"reply": {"text": "x"}, "seconds": 0.6, "waiting_s": 0.9}, "key": sent["key"]}
+    events = [
+        make_event("plan_approved", seq=1, plan={"tasks": [{"id": "t1", "worker": "w"}]}, strategy="single"),
+        make_event("attempt_started", "t1", 1, seq=2, at=10.0, worker="w"),
+        make_event("model_called", "t1", 1, seq=3, at=10.5, **sent),
+        make_event(
+            "decision", "t1", 1, seq=4, at=10.8, key=f"{sent['key']}/retry/1", decision="transport_retry", value={}
+        ),
+        make_event("decision", "t1", 1, seq=5, at=11.2, key=f"{sent['key']}/retry/1/sent", decision="retry_sent"),
+        make_event("model_replied", "t1", 1, seq=6, at=11.5, **reply),
+    ]
+    [row] = page_state(fold(events))["tasks"]
+    [[*_, waits]] = row["calls"]
+    assert waits == [(pytest.approx(10.0), 10.5), (10.8, 11.2)]
+    [row] = page_state(fold(events[:4]))["tasks"]
+    assert row["calls"][0][-1] == [(10.8, None)], "it waits still"

@@ -5,6 +5,7 @@ shortened for lists. The whole texts of a task are in its detail (`task_detail.p
 from __future__ import annotations
 
 from itertools import pairwise
+from math import inf
 from typing import Any, cast
 
 from chargehand.trace import markdown
@@ -16,6 +17,8 @@ from chargehand.trace.waits_for import WaitsFor, waits_for
 from chargehand.trace.ways_on import ways_on
 from chargehand.values.status_words import FINISHED
 
+# The page shows no shorter wait.
+LEAST_WAIT_S = 0.001
 MOST_NODES = 1_500
 MOST_FINDINGS = 500
 LONGEST_ANSWER = 400_000
@@ -127,9 +130,13 @@ def _task(task: TaskState) -> Data:
 
 
 def _call(call: CallView) -> list[Any]:
-    """kind, name, started, ended, state, seconds waited."""
+    """kind, name, started, ended, state, and its waits, each from when until when: to be sent, and to be sent again."""
     state = "bad" if call.ok is False else "open" if call.ok is None else "reused" if call.reused else "good"
-    return [call.kind, call.role or call.name, call.started, call.ended, state, round(call.waiting_s, 3)]
+    waits = [(since, call.ended if end == inf else end) for since, end in call.waits]
+    before = call.waiting_s - sum(end - since for since, end in waits if end is not None)
+    if before > LEAST_WAIT_S and not call.reused:
+        waits.insert(0, (call.started - before, call.started))
+    return [call.kind, call.role or call.name, call.started, call.ended, state, waits]
 
 
 def _graph(view: RunState) -> Data | None:

@@ -4,9 +4,11 @@ const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10
 // A shorter wait is left where it is.
 const SHORTEST_FOLD_S = 2;
 
-/** How long the calls of a task took, those in flight until now. */
+/** How long the calls of a task took, those in flight until now, without waits. */
 export function secondsOf(task, clock) {
-  const inFlight = task.calls.filter(([, , , , call]) => call === "open").map(([, , started]) => clock.total - clock.running(started));
+  const between = (from, to) => clock.running(to) - clock.running(from);
+  const inFlight = task.calls.filter(([, , , , call]) => call === "open").map(([, , started, , , waits]) =>
+    waits.filter(([since]) => since >= started).reduce((left, [from, to]) => left - between(from, to), between(started, null)));
   return inFlight.reduce((sum, seconds) => sum + seconds, task.seconds);
 }
 

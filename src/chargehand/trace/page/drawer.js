@@ -89,7 +89,7 @@ export function drawer(source, close) {
   }
 
   function attemptPart(attempt, decisions) {
-    const took = attempt.ended ? ` · ${duration(attempt.ended - attempt.started)}` : "";
+    const took = attempt.ended ? ` · ${duration(attempt.seconds ?? attempt.ended - attempt.started)}` : "";
     const error = attempt.error ? `${attempt.error.kind}: ${attempt.error.message}` : "";
     const decided = decisions.filter((each) => (each.attempt ?? attempt.number) === attempt.number);
     return h("details", { class: "attempt-part", "data-attempt": attempt.number, "data-key": `a${attempt.number}`, open: Boolean(error) || attempt.number === 1 },

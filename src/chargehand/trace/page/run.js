@@ -218,7 +218,7 @@ function workSection(timeline, graph) {
   function drawLegend() {
     const tasks = [...state.tasks.values()];
     const kinds = [
-      ["waiting", "waiting", tasks.some((task) => (task.ready !== null && (task.started ?? Infinity) - task.ready > state.elapsed_s / 100) || task.calls.some(([, , , , , waited]) => waited > state.elapsed_s / 100))],
+      ["waiting", "waiting", tasks.some((task) => (task.ready !== null && (task.started ?? Infinity) - task.ready > state.elapsed_s / 100) || task.calls.some(([, , , , , waits]) => waits.some(([from, to]) => to === null || to - from > state.elapsed_s / 100)))],
       ["attempt", "attempt", tasks.some((task) => task.attempts.length)],
       ["failed", "attempt that failed", tasks.some((task) => task.attempts.some(([, , , status]) => status === "failed"))],
       ["escalated", "attempt that escalated", tasks.some((task) => task.attempts.some(([, , , status]) => status === "escalated"))],

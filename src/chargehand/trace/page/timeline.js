@@ -62,10 +62,16 @@ export function timeline(open) {
     return marks;
   }
 
-  function callMark([kind, name, started, ended, status, waited]) {
-    const begun = Math.min(started + waited, ended ?? Infinity);
-    const mark = place(h("s", { class: `call ${kind} ${status}`, title: `${kind} call: ${name}` }), begun, ended);
-    return waited > 0.001 ? [place(h("s", { class: "wait" }), started, begun), mark] : [mark];
+  /** A bar for each time that the call was sent, and a dotted line for each wait. */
+  function callMark([kind, name, started, ended, status, waits]) {
+    const bar = (from, to) => place(h("s", { class: `call ${kind} ${status}`, title: `${kind} call: ${name}` }), from, to);
+    const marks = waits.map(([from, to]) => place(h("s", { class: "wait" }), from, to));
+    let sent = started;
+    for (const [from, to] of waits.filter(([since]) => since >= started)) {
+      marks.push(bar(sent, from));
+      sent = to;
+    }
+    return sent === null ? marks : [...marks, bar(sent, ended)];
   }
 
   function supervisorRow(row) {
