@@ -15,6 +15,9 @@ from tests.trace.sample import plan
 SHORT = {"kind": "budget", "message": "the run has 882 tokens left and this call needs about 1,463"}
 
 
+_DONE = {"task": "t1", "status": "done"}
+
+
 def _report(*outcomes: dict[str, Any], **parts: Any) -> dict[str, Any]:
     return {"status": "partial", "outcomes": list(outcomes), "plan": {"tasks": [{"id": "t1"}]}, **parts}
 
@@ -28,6 +31,15 @@ def _failed(kind: str, message: str = "") -> dict[str, Any]:
     [
         (_report(_failed(**SHORT)), {"tokens": 4_400}, False, (), False),
         (_report(_failed("deadline"), timing={"wall_s": 90.0}), {"deadline": 180}, False, (), False),
+        (
+            _report(
+                notes=["The deadline left no time for a synthesis: ..."], timing={"wall_s": 90.0}, outcomes=[_DONE]
+            ),
+            {"deadline": 180},
+            False,
+            (),
+            False,
+        ),
         (_report(_failed("cancelled")), {}, False, ("t1",), False),
         (_report(_failed("connection")), {}, True, (), False),
         (_report(status="failed", plan=None, error={"kind": "connection", "message": "refused"}), {}, True, (), False),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,7 +12,6 @@ import click
 from chargehand.cli.shared_options import Command, output_options, screen
 
 if TYPE_CHECKING:
-    from chargehand.record.replay import Replay
     from chargehand.runs.send_order import SentOrder
     from chargehand.runs.supervisor import Supervisor
     from chargehand.values.plan import Plan
@@ -119,7 +118,7 @@ def rerun(run_id: str, plan_file: str | None, model: str | None, output: Path | 
     supervisor = make_supervisor(None, {"model": model})
     state = supervisor.source.state(supervisor.source.find(run_id))
     app = find_app(state)
-    _compare_goals(state, plan, plan_file)
+    _compare_goals(state.run, state.plan or {}, plan, plan_file)
     start = partial(supervisor.rerun, run_id, plan=plan)
     with inputs.name_lines(plan_file):
         return watch(supervisor, start, as_json=as_json, output=output, app=app)
@@ -156,14 +155,14 @@ def fork(
     run = supervisor.source.find(run_id)
     state = supervisor.source.state(run)
     app = find_app(state)
-    _compare_goals(state, plan, plan_file)
+    _compare_goals(state.run, state.plan or {}, plan, plan_file)
     start = partial(supervisor.fork, run, at=at, model=model, plan=plan)
     with inputs.name_lines(plan_file):
         return watch(supervisor, start, as_json=as_json, output=output, app=app)
 
 
-def _compare_goals(state: Replay, plan: Plan | None, plan_file: str | None) -> None:
+def _compare_goals(run: str, before: Mapping[str, Any], plan: Plan | None, plan_file: str | None) -> None:
     """Warn of a plan with another goal: RUN may be another run than was meant."""
-    before = (state.plan or {}).get("goal")
-    if plan is not None and before and plan.goal and plan.goal != before:
-        screen().say(f"warning: {plan_file} has another goal than the plan of {state.run}: {before}")
+    goal = before.get("goal")
+    if plan is not None and goal and plan.goal and plan.goal != goal:
+        screen().say(f"warning: {plan_file} has another goal than the plan of {run}: {goal}")

@@ -23,6 +23,7 @@ from chargehand.values.outcome import Outcome, Usage
 from chargehand.values.plan import Plan
 from chargehand.values.report import INVALID_DATA, LISTS_RESULTS, Contradiction, Gap, LeftOut, Provenance
 from chargehand.values.request import Request
+from chargehand.values.status_words import NO_TIME_TO_WRITE
 
 if TYPE_CHECKING:
     from chargehand.synthesizer.select import Pick
@@ -236,7 +237,7 @@ class Flow:
         if draft is None:
             if self._writer is not None:
                 self._engine.emit(DraftDiscarded(reason="The deadline came before it was finished."))
-            return self._instead("The deadline left no time for a synthesis")
+            return self._instead(NO_TIME_TO_WRITE)
         self._notes.append("The deadline left no time to correct or review the answer: it is as it was first written.")
         return self._of(draft, self._reconcile())
 

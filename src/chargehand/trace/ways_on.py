@@ -10,6 +10,7 @@ from chargehand.errors import lacked_limit
 from chargehand.trace.number_text import round_up
 from chargehand.trace.run_parts import Data, number_in, part_in, parts_in, text_in, tokens_in
 from chargehand.values.lazy_regex import lazy_regex
+from chargehand.values.status_words import NO_TIME_TO_WRITE
 
 
 class WaysOn(NamedTuple):
@@ -89,7 +90,8 @@ def _what_lacked(report: Data, faults: Sequence[Data]) -> dict[str, float]:
     # Without a plan it is not known how many tasks there will be.
     tasks = sum(each.get("status") != "done" for each in outcomes) if report.get("plan") else FEW_TASKS
     found: dict[str, float] = {}
-    if any(limit == "deadline" for limit, _ in lacked):
+    unwritten = any(str(note).startswith(NO_TIME_TO_WRITE) for note in report.get("notes") or ())
+    if unwritten or any(limit == "deadline" for limit, _ in lacked):
         took = number_in(part_in(report, "timing"), "wall_s") or 0.0
         found["deadline"] = round_up(max(2 * took, LEAST_TIME_S))
     if counts:

@@ -9,6 +9,8 @@ STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 
 # Ended for good, unless reopened.
 FINISHED: tuple[RunStatus, ...] = ("complete", "partial", "failed")
+# How the note begins of a run whose answer was not written because its time was up.
+NO_TIME_TO_WRITE = "The deadline left no time for a synthesis"
 EXIT_CODES: dict[RunStatus, int] = {
     "complete": 0,
     "failed": 1,
