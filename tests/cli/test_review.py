@@ -287,13 +287,14 @@ def test_the_report_says_how_many_reported_findings_are_different(shell: Shell, 
 
 
 def test_with_all_no_note_says_that_something_is_not_listed(shell: Shell) -> None:
-    """Without it, the note names the place of security and keeps its command on one line."""
+    """Without it, the note names the place of security, and the line about what is left out the option."""
     root = repository(shell.folder / "r", {"b.py": FINE})
     write(root, {"a.py": "import os\n\n\ndef f():\n    os.system('ls %s' % os.environ['A'])\n"})
     shown = shell("review", root, "--diff", "HEAD")
     assert "command-injection in a.py:5" in " ".join(shown.err.split())
-    assert "--all lists them" in shown.err
-    assert "lists them" not in shell("review", root, "--diff", "HEAD", "--all").err
+    assert "; --all shows it." in shown.out
+    every = shell("review", root, "--diff", "HEAD", "--all")
+    assert ("--all" in every.out, "not listed" in every.err) == (False, False)
 
 
 # -- reusing -----------------------------------------------------------------------------------------------------------

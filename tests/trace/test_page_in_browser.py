@@ -274,9 +274,20 @@ def test_findings_of_a_review_come_first(browser: Browser, file: Path) -> None:
     report = {"answer": "Two findings.", "findings": findings}
     record.note(1, "run_ended", status="complete", report=report)
     text = open_file(browser, file, to_html(record.events(), Redactor(), shown=report)).words()
-    assert (
-        text.index("critical app.py:12 SQL from input Bind it.") < text.index("info b.py:1") < text.index("Tasks done")
-    )
+    assert text.index("critical app.py:12 SQL from input Bind it.") < text.index("info b.py:1") < text.index("Tokens")
+
+
+def test_a_run_without_a_plan_says_once_why_there_is_no_answer(browser: Browser, file: Path) -> None:
+    """No card is called an answer or a gap, and no tasks are counted."""
+    record = Recorder()
+    record.start(0, "Ask")
+    why = "The planner's model failed."
+    report = {"status": "failed", "answer": why, "gaps": [{"task": None, "reason": why, "impact": ""}]}
+    record.note(1, "run_ended", status="failed", report=report)
+    text = open_file(browser, file, to_html(record.events(), Redactor())).words()
+    assert (text.count(why), "Why there is no answer" in text, "Gaps" in text, "Tasks done" in text) == (
+        1, True, False, False,
+    )  # fmt: skip
 
 
 def test_time_in_which_a_run_only_waits_for_a_person_is_folded(browser: Browser, file: Path) -> None:

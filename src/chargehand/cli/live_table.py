@@ -232,7 +232,7 @@ class LiveTable:
         spent = f" of {money(view.budget['usd'])}" if view.budget.get("usd") else ""
         parts = [
             phase_words(view),
-            _seconds(view.elapsed_seconds(now)),
+            (duration if view.ended else _seconds)(view.elapsed_seconds(now)),
             f"{done} of {total} done{_time_left(view, now)}" if view.tasks else "",
         ]
         if self._console.width >= WIDE:

@@ -173,7 +173,9 @@ class ScriptedModel:
             matched = " ".join(f"{name}={value}" for name, value in known.items())
             why = f"{self._source or 'the script'} has no reply for {matched}: add a rule, such as "
             why += f'{{"when": {{"role": "{call.role}"}}, "reply": {{...}}}}.'
-        return f"{why}\nThe request was:\n{call.messages[-1].text if plans else _texts(call)}"
+        # Without the heading that it has in the prompt.
+        asked = call.messages[-1].text.removeprefix("Request\n") if plans else _texts(call)
+        return f"{why}\nThe request was:\n{asked}"
 
 
 def _reply(rule: ScriptRule, call: ModelCall) -> Reply:

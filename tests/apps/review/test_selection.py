@@ -220,7 +220,7 @@ def test_of_many_alike_in_a_file_the_first_are_shown_and_the_rest_counted(tmp_pa
     assert sum(f.severity == "critical" for f in selection.findings) == 8
     assert {each.why for each in selection.left_out} == {"like 5 shown of the same file"}
     assert [each.finding.line for each in selection.known] == [6, 7, 8]
-    assert selection.notes == ("a.py: 3 more of likely-bug; --all lists them.",)
+    assert selection.notes == ("a.py: 3 more of likely-bug.",)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_small_things_of_a_change_are_counted_and_not_listed(tmp_path: Path) -> 
     source, ranges = SourceLines(tmp_path), {"a.py": ((1, 3),)}
     chosen = select([*small, warned], change(tmp_path, ranges), source, min_confidence=0)
     assert [each.category for each in chosen.findings] == ["inefficient-loop"]
-    assert chosen.notes == ("Small, and not listed: 2 unused-import; --all lists them.",)
+    assert chosen.notes == ("Small, and not listed: 2 unused-import.",)
     assert [each.finding.category for each in chosen.known] == ["unused-import"] * 2
     assert len(select(small, change(tmp_path, ranges), source, min_confidence=0, small=True).shown) == 2
     assert len(select(small, change(tmp_path, None), source, min_confidence=0).shown) == 2
@@ -353,11 +353,10 @@ def test_security_of_a_change_is_named_with_its_place_and_not_called_small(tmp_p
     reviewed = Change(tmp_path, tmp_path, dict.fromkeys(changed, 10), changed)
     chosen = select(found, reviewed, SourceLines(tmp_path), min_confidence=0)
     named = ", ".join(f"weak-hash in b.py:{line}" for line in range(1, 6))
-    lists = "--all lists them."
     assert chosen.notes == (
-        f"Security of severity info, not listed: {named} and 2 more; {lists}",
-        f"Small, and not listed: 7 unused-import; {lists}",
-        f"c.py: 2 more of likely-bug; {lists}",
+        f"Security of severity info, not listed: {named} and 2 more.",
+        "Small, and not listed: 7 unused-import.",
+        "c.py: 2 more of likely-bug.",
     )
     assert Counter(each.why for each in chosen.left_out) == {
         "security of severity info": 7,

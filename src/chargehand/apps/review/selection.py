@@ -128,18 +128,17 @@ def select(
 
 def _describe_unlisted(judged: Iterable[Judged]) -> Iterator[str]:
     """Sentences about findings that are only counted."""
-    lists = "--all lists them."
     left_out = [each for each in judged if each.why is not None]
     places = [_place_words(each.finding) for each in left_out if each.why == _SECURITY]
     if places:
         more = f" and {len(places) - _MOST_PLACES:,} more" if len(places) > _MOST_PLACES else ""
-        yield f"Security of severity info, not listed: {', '.join(places[:_MOST_PLACES])}{more}; {lists}"
+        yield f"Security of severity info, not listed: {', '.join(places[:_MOST_PLACES])}{more}."
     if counts := Counter(each.finding.category for each in left_out if each.why == _SMALL):
         named = ", ".join(f"{count:,} {category}" for category, count in counts.most_common())
-        yield f"Small, and not listed: {named}; {lists}"
+        yield f"Small, and not listed: {named}."
     alike = Counter((each.finding.path, each.finding.category) for each in left_out if each.why == _ALIKE)
     for (path, category), count in alike.items():
-        yield f"{path}: {count:,} more of {category}; {lists}"
+        yield f"{path}: {count:,} more of {category}."
 
 
 def _place_words(finding: Finding) -> str:

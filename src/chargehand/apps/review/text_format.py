@@ -78,7 +78,8 @@ def left_out(selection: Selection, *, hint: bool) -> str:
     reasons = Counter((each.why or "").partition(" is below")[0].rstrip("0123456789 ") for each in selection.left_out)
     words = {"confidence": "of low confidence"}
     counted = ", ".join(f"{count:,} {words.get(reason, reason)}" for reason, count in reasons.most_common())
-    return f"Left out: {counted}{'; --all shows them' if hint else ''}."
+    shows = f"; --all shows {'it' if len(selection.left_out) == 1 else 'them'}" if hint else ""
+    return f"Left out: {counted}{shows}."
 
 
 class _Room:

@@ -24,7 +24,7 @@ export function figures(state) {
   const [done, rest] = [count(counts.done ?? 0), `of ${count(total)}`];
   const cards = [
     // Two large numbers do not fit on a line.
-    total < 1_000 ? ["Tasks done", `${done} ${rest}`, other] : ["Tasks done", done, [rest, other].filter(Boolean).join(", ")],
+    ...(total === 0 && isEnded(state.status) ? [] : [total < 1_000 ? ["Tasks done", `${done} ${rest}`, other] : ["Tasks done", done, [rest, other].filter(Boolean).join(", ")]]),
     ["Time", duration(elapsed), speedup ? `${speedup.toFixed(1)} × as fast as one by one` : budget.deadline_s ? `of ${duration(budget.deadline_s).replace(/ 00 (s|min)$/, "")}` : ""],
     ["Tokens", count(usage.tokens), [
       budget.tokens ? `of ${count(budget.tokens)}` : "",
@@ -45,7 +45,7 @@ export function answer(state, draft) {
   if (draft && state.status === "running") return section("Answer", "answer", h("p", { class: "quiet" }, "It is being written."), draftProse(draft, state.tasks));
   if (!isEnded(state.status)) return null;
   if (report?.answer_html) {
-    return section("Answer", `answer ${state.status}`, folded(prose(report.answer_html), report.answer_html.length > (state.status === "failed" ? LONG_FAILURE : LONG_ANSWER)), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,
+    return section(state.status === "failed" ? "Why there is no answer" : "Answer", `answer ${state.status}`, folded(prose(report.answer_html), report.answer_html.length > (state.status === "failed" ? LONG_FAILURE : LONG_ANSWER)), report.answer_cut ? h("p", { class: "quiet" }, "The answer is longer; the export has all of it.") : null,
       problems(report), unused(report));
   }
   return section("Answer", "answer", h("p", { class: "quiet" }, "There is no answer on the record."));
@@ -88,7 +88,8 @@ export function findings(state) {
 
 export function gaps(state) {
   const found = state.report?.gaps ?? [];
-  if (!found.length) return null;
+  // Without tasks, the only gap is the reason why there is no answer.
+  if (!found.length || (isEnded(state.status) && !state.order.length)) return null;
   const item = (...same) => {
     const impact = same.length > 1 ? ownImpact(same[0]) : same[0].impact;
     return [named(same.map((gap) => gap.task)), withCode(same[0].reason ?? ""), impact ? [h("br"), h("span", { class: "quiet" }, withCode(impact))] : null];

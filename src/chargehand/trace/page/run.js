@@ -10,6 +10,8 @@ import { homeAddress, isLive, openRun, runAddress } from "./source.js";
 import { timeline as makeTimeline } from "./timeline.js";
 import { count, cut, moment, sentence, several, statusWords } from "./words.js";
 
+const CHAIN = "longest chain of calls";
+
 // Characters of the request that the heading has.
 const LONG_TITLE = 160;
 // Strategy of a plan -> what that means for its tasks.
@@ -195,7 +197,7 @@ function workSection(timeline, graph) {
   function drawForm() {
     const shown = form === "timeline" ? timeline : graph;
     if (holder.firstChild !== shown.box) fill(holder, shown.box);
-    legend.hidden = words.hidden = chips.hidden = form === "graph";
+    words.hidden = chips.hidden = form === "graph";
     graph.tools.hidden = form === "timeline";
     drawLegend();
     shown.update(state);
@@ -214,22 +216,24 @@ function workSection(timeline, graph) {
     }, `${status} ${count(number)}`)));
   }
 
-  /** Only what the timeline has. */
+  /** Only what the timeline has, or the graph. */
   function drawLegend() {
     const tasks = [...state.tasks.values()];
-    const kinds = [
+    const hasChain = state.graph?.critical.length > 1;
+    const kinds = (form === "graph" ? [["chain", CHAIN, hasChain]] : [
       ["waiting", "waiting", tasks.some((task) => (task.ready !== null && (task.started ?? Infinity) - task.ready > state.elapsed_s / 100) || task.calls.some(([, , , , , waits]) => waits.some(([from, to]) => to === null || to - from > state.elapsed_s / 100)))],
       ["attempt", "attempt", tasks.some((task) => task.attempts.length)],
       ["failed", "attempt that failed", tasks.some((task) => task.attempts.some(([, , , status]) => status === "failed"))],
       ["escalated", "attempt that escalated", tasks.some((task) => task.attempts.some(([, , , status]) => status === "escalated"))],
       ["model", "model call", state.usage.calls > 0 || tasks.some((task) => task.calls.some(([kind]) => kind === "model"))],
       ["tool", "tool call", tasks.some((task) => task.calls.some(([kind]) => kind === "tool"))],
-      ["critical", "longest chain of calls", state.graph?.critical.length > 1],
-    ].filter(([, , is]) => is);
+      ["bad", "call that failed", tasks.some((task) => task.calls.some(([, , , , status]) => status === "bad")) || state.supervisor.some(([, , , , status]) => status === "bad")],
+      ["critical", CHAIN, hasChain],
+    ]).filter(([, , is]) => is);
     const version = kinds.map(([kind]) => kind).join();
     if (version === drawnLegend) return;
     drawnLegend = version;
-    fill(legend, kinds.map(([kind, name]) => h("span", { class: `k-${kind}` }, name)));
+    fill(legend, kinds.map(([kind, name]) => h("span", { class: `k-${kind}`, title: name === CHAIN ? "The tasks, one after another, whose calls took longest in all; waiting does not count" : null }, name)));
   }
 
   return {

@@ -64,7 +64,8 @@ export function timeline(open) {
 
   /** A bar for each time that the call was sent, and a dotted line for each wait. */
   function callMark([kind, name, started, ended, status, waits]) {
-    const bar = (from, to) => place(h("s", { class: `call ${kind} ${status}`, title: `${kind} call: ${name}` }), from, to);
+    const title = `${kind} call${status === "bad" ? " that failed" : ""}: ${name}`;
+    const bar = (from, to) => place(h("s", { class: `call ${kind} ${status}`, title }), from, to);
     const marks = waits.map(([from, to]) => place(h("s", { class: "wait" }), from, to));
     let sent = started;
     for (const [from, to] of waits.filter(([since]) => since >= started)) {
