@@ -79,12 +79,12 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
             # Secrets are removed before a line is broken.
             out.put(fit(out.redactor.text("\n".join(lines)), sys.stdout, below=COLUMN))
         return 0
-    late, reused, broken = LateOrders(), _ReusedTasks(), _BrokenCalls()
+    late, reused, unsettled = LateOrders(), _ReusedTasks(), _UnsettledCalls()
 
     def take(event: Event) -> None:
         late.take(event)
         reused.take(event)
-        broken.take(event)
+        unsettled.take(event)
 
     report, questions = read_report(runs, run, take)
     if as_plan:
@@ -94,7 +94,7 @@ def show(run_id: str, task: str | None, as_json: bool, as_plan: bool, watch: boo
         out.document(report | {"questions": questions_json(questions)} | waiting)
     else:
         pending = describe_pending_orders(runs, run)
-        has_broken = broken.found or (bool(broken.sent) and runs.owner(run) is None)
+        has_broken = unsettled.found or (bool(unsettled.sent) and runs.owner(run) is None)
         more = _More(late.describe(), pending, _open_tasks(runs, report), reused.tasks, has_broken)
         _show(report, questions, more, out)
     return 0
@@ -133,7 +133,7 @@ class _ReusedTasks:
             self.tasks.discard(event.task)
 
 
-class _BrokenCalls:
+class _UnsettledCalls:
     """Takes the events of a run in order, and finds calls whose usage is not known because they were broken off."""
 
     def __init__(self) -> None:
