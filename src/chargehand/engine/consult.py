@@ -56,5 +56,5 @@ async def consult(
                 return Consulted(data)
         again = f"Your answer could not be used: {'; '.join(problems)}. Answer with the one JSON object only."
         asked += [result.reply.as_text(), user(again)]
-    message = f"The {role} gave no usable answer: {'; '.join(problems)}"
+    message = f"The {role} gave no usable answer: {'; '.join(problem.rstrip('.') for problem in problems)}"
     return Consulted(None, Fault(kind="contract", message=message))

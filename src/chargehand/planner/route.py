@@ -91,7 +91,7 @@ async def reroute(
     about = f"{task_prompt(task, {})}\n\nWhat came of it\n{quote_data(what)}"
     asked = await _ask_router(_messages(about, team, others), others, engine, router_model, key, used)
     worker = asked.primary if isinstance(asked, Route) else others[0]
-    reason = asked.reason if isinstance(asked, Route) else f"{asked}: the next in order"
+    reason = asked.reason if isinstance(asked, Route) else f"{asked}; the next worker in order was taken"
     chosen = await engine.decide(key, "route", lambda: {"worker": worker}, reason)
     return chosen["worker"]
 

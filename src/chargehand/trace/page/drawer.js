@@ -93,7 +93,7 @@ export function drawer(source, close) {
     const error = attempt.error ? `${attempt.error.kind}: ${attempt.error.message}` : "";
     const decided = decisions.filter((each) => (each.attempt ?? attempt.number) === attempt.number);
     return h("details", { class: "attempt-part", "data-attempt": attempt.number, "data-key": `a${attempt.number}`, open: Boolean(error) || attempt.number === 1 },
-      h("summary", {}, `Attempt ${attempt.number} · ${attempt.status}${took}`,
+      h("summary", {}, `Attempt ${attempt.number} · ${attempt.worker ? `${attempt.worker} · ` : ""}${attempt.status}${took}`,
         attempt.model ? h("span", { class: "quiet" }, ` · ${modelName(attempt.model)}`) : null),
       h("a", { class: "here", href: `#task/${shown}@${attempt.number}`, "aria-label": `Link to attempt ${attempt.number}` }, "link"),
       error ? h("p", { class: "alert" }, error) : null,
@@ -106,7 +106,7 @@ export function drawer(source, close) {
   /** What was decided after an attempt, as a sentence. */
   function decisionWords({ decision, value, reason }) {
     if (decision === "rewrite") return "The task was rewritten";
-    if (decision === "transport_retry") return `The call was sent again after ${duration(value.after_s)}`;
+    if (decision === "transport_retry") return `The call was sent again after ${duration(value.after_s)}: ${reason}`;
     const said = {
       retry: "Then: once more", refine: "Then: once more, with a rewritten instruction", upgrade: `Then: once more, by the ${value?.tier} model`,
       reassign: `Then: given to ${value?.worker ?? "another worker"}`, split: "Then: split into smaller tasks", ask: "Then: a person was asked", give_up: "Then: given up",
@@ -127,10 +127,11 @@ export function drawer(source, close) {
   function callPart(call, status) {
     const reply = call.result?.reply ?? null;
     const error = call.result?.error;
-    const took = call.ended ? duration(call.ended - call.started) : call.refused || call.reused ? "" : ({ running: "in flight", stopped: "broken off" })[status] ?? "";
+    const waited = (call.result?.waiting_s ?? 0) > 0.05 ? `waited ${duration(call.result.waiting_s)}` : "";
+    const took = call.ended ? duration(call.result?.seconds ?? call.ended - call.started) : call.refused || call.reused ? "" : ({ running: "in flight", stopped: "broken off" })[status] ?? "";
     const name = call.kind === "model" ? `${call.role ?? "model"} · ${modelName(call.name)}` : `tool ${call.name}`;
     return h("details", { class: `call-part ${call.kind}`, "data-key": call.key },
-      h("summary", {}, name, h("span", { class: "quiet" }, ` ${[took, call.send > 1 ? `sent ${call.send} times` : "", call.reused ? "reused" : "", error ? `failed: ${error.kind}` : "", call.refused ? `refused: ${call.refused}` : ""].filter(Boolean).join(" · ")}`)),
+      h("summary", {}, name, h("span", { class: "quiet" }, ` ${[took, waited, call.send > 1 ? `sent ${call.send} times` : "", call.reused ? "reused" : "", error ? `failed: ${error.kind}` : "", call.refused ? `refused: ${call.refused}` : ""].filter(Boolean).join(" · ")}`)),
       (call.messages ?? []).map((message) => h("div", { class: "message" }, h("b", {}, message.role ?? "message"), h("pre", {}, text(message)))),
       call.arguments ? h("div", { class: "message" }, h("b", {}, "arguments"), h("pre", {}, pretty(call.arguments).slice(0, LONGEST))) : null,
       reply ? h("div", { class: "message reply" }, h("b", {}, "reply"), h("pre", {}, text(reply))) : null,

@@ -227,7 +227,7 @@ function workSection(timeline, graph) {
       ["escalated", "attempt that escalated", tasks.some((task) => task.attempts.some(([, , , status]) => status === "escalated"))],
       ["model", "model call", state.usage.calls > 0 || tasks.some((task) => task.calls.some(([kind]) => kind === "model"))],
       ["tool", "tool call", tasks.some((task) => task.calls.some(([kind]) => kind === "tool"))],
-      ["bad", "call that failed", tasks.some((task) => task.calls.some(([, , , , status]) => status === "bad")) || state.supervisor.some(([, , , , status]) => status === "bad")],
+      ["bad", "call that failed", tasks.some((task) => task.calls.some(([, , started, , status, waits]) => status === "bad" || waits.some(([since]) => since >= started))) || state.supervisor.some(([, , , , status]) => status === "bad")],
       ["critical", CHAIN, hasChain],
     ]).filter(([, , is]) => is);
     const version = kinds.map(([kind]) => kind).join();

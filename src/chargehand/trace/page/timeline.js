@@ -19,7 +19,8 @@ export function timeline(open) {
   const track = h("span", { class: "track" });
   const axis = h("div", { class: "axis", "aria-hidden": "true" }, track);
   const list = virtualList(ROW, (index) => drawRow(rows[index], index), "Tasks");
-  const box = h("div", { class: "timeline" }, axis, list.box);
+  const none = h("p", { class: "quiet", hidden: true }, "No task has these words.");
+  const box = h("div", { class: "timeline" }, axis, list.box, none);
 
   function drawRow(row, index) {
     if (row.group) return groupRow(row);
@@ -64,15 +65,15 @@ export function timeline(open) {
 
   /** A bar for each time that the call was sent, and a dotted line for each wait. */
   function callMark([kind, name, started, ended, status, waits]) {
-    const title = `${kind} call${status === "bad" ? " that failed" : ""}: ${name}`;
-    const bar = (from, to) => place(h("s", { class: `call ${kind} ${status}`, title }), from, to);
-    const marks = waits.map(([from, to]) => place(h("s", { class: "wait" }), from, to));
+    const bar = (from, to, result, words) => place(h("s", { class: `call ${kind} ${result}`, title: `${kind} call${words}: ${name}` }), from, to);
+    const wait = ([from, to]) => place(h("s", { class: "wait", title: from < started ? "waits for its turn: for a slot, for budget, or until the provider takes calls" : "waits to be sent again" }), from, to);
+    const marks = waits.map(wait);
     let sent = started;
     for (const [from, to] of waits.filter(([since]) => since >= started)) {
-      marks.push(bar(sent, from));
+      marks.push(bar(sent, from, "bad", " that failed and was sent again"));
       sent = to;
     }
-    return sent === null ? marks : [...marks, bar(sent, ended)];
+    return sent === null ? marks : [...marks, bar(sent, ended, status, status === "bad" ? " that failed" : "")];
   }
 
   function supervisorRow(row) {
@@ -196,6 +197,7 @@ export function timeline(open) {
     list.box.style.maxHeight = `${Math.max(Math.min(rows.length * ROW, window.innerHeight * 0.7), ROW)}px`;
     list.box.style.height = `${rows.length * ROW}px`;
     list.update(rows.length);
+    none.hidden = rows.length > 0 || !(filter.words || filter.statuses.size);
   }
 
   return {
