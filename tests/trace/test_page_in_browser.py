@@ -61,9 +61,9 @@ def test_a_task_an_attempt_and_an_event_have_an_address(browser: Browser, file: 
     drawer = window.words(".drawer")
     for words in (
         "Each figure has a source and a year.",
-        "Attempt 1 · failed",
+        "Attempt 1 · analyst · failed",
         "`ratio` is missing",
-        "Attempt 2 · done",
+        "Attempt 2 · analyst · done",
         "recovery: contract",
     ):
         assert words in drawer, words
@@ -223,7 +223,7 @@ def test_no_task_of_a_halted_run_is_at_work(browser: Browser, file: Path) -> Non
     assert window.words(".row.s-stopped .tail") == "■ stopped · 3.0 s"
     assert "1 stopped" in window.words(".figures")
     assert window.page.locator(".s-running.row").count() == 0
-    assert "Attempt 1 · stopped" in window.words(".drawer")
+    assert "Attempt 1 · analyst · stopped" in window.words(".drawer")
     assert "broken off" in window.words(".drawer")
     assert window.page.locator(".doing").count() == 0
 
